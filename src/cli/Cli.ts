@@ -1,0 +1,48 @@
+// Finds the verb that was asked for and runs it. Owns `--help`, `--version` and the answer to a verb that does not
+// exist; everything else belongs to the verbs.
+import { type ExitCode, exitCode, type Terminal, type VerbEntry } from "./Verb.ts"
+
+export interface Cli {
+  readonly version: string
+  readonly verbs: ReadonlyArray<VerbEntry>
+}
+
+export const runCli = async (cli: Cli, args: ReadonlyArray<string>, terminal: Terminal): Promise<ExitCode> => {
+  const [name, ...rest] = args
+  if (name === undefined || name === "--help" || name === "-h" || name === "help") {
+    terminal.write(helpText(cli, terminal))
+    return exitCode.done
+  }
+  if (name === "--version" || name === "-v") {
+    terminal.write(`${cli.version}\n`)
+    return exitCode.done
+  }
+  const entry = cli.verbs.find((verb) => verb.name === name)
+  if (entry === undefined) {
+    const kind = name.startsWith("-") ? "option" : "command"
+    terminal.complain(`echs: there is no ${kind} "${name}"; "echs --help" lists what there is\n`)
+    return exitCode.usage
+  }
+  const verb = await entry.load()
+  if (rest.includes("--help") || rest.includes("-h")) {
+    terminal.write(`${entry.summary}\n\n${verb.usage}\n`)
+    return exitCode.done
+  }
+  return verb.run(rest, terminal)
+}
+
+const helpText = (cli: Cli, terminal: Terminal): string => {
+  const nameWidth = Math.max(...cli.verbs.map((verb) => verb.name.length))
+  const verbs = cli.verbs.map((verb) => `  ${terminal.paint("strong", verb.name.padEnd(nameWidth))}  ${verb.summary}`)
+  return [
+    `${terminal.paint("strong", "echs")} ${cli.version}: runs AI agents the way an operating system runs processes`,
+    "",
+    "usage: echs <command> [options]",
+    "",
+    ...verbs,
+    "",
+    "  echs <command> --help  says what a command takes",
+    "  echs --version         prints the version",
+    ""
+  ].join("\n")
+}

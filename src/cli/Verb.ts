@@ -1,0 +1,39 @@
+// What every command of the CLI looks like, and the exit codes they share. A verb is handed its arguments and its
+// terminal and answers with an exit code; it neither reads `process` nor ends it.
+
+export const exitCode = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  noServer: 3,
+  notAuthorised: 4,
+  notFound: 5,
+  refusedByState: 6,
+  interrupted: 130
+} as const
+
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
+
+export type Tone = "plain" | "strong" | "quiet" | "good" | "bad"
+
+export interface Terminal {
+  /** To standard output: the answer, and with `--json` nothing but the answer. */
+  readonly write: (text: string) => void
+  /** To standard error: what went wrong and how to go on. */
+  readonly complain: (text: string) => void
+  /** Colours the text where the terminal shows colours. */
+  readonly paint: (tone: Tone, text: string) => string
+}
+
+export interface Verb {
+  /** Shown by `echs <verb> --help`. */
+  readonly usage: string
+  readonly run: (args: ReadonlyArray<string>, terminal: Terminal) => Promise<ExitCode>
+}
+
+/** A verb is loaded only when it is asked for: `echs --help` must not pay for the engine. */
+export interface VerbEntry {
+  readonly name: string
+  readonly summary: string
+  readonly load: () => Promise<Verb>
+}

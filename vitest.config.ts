@@ -1,19 +1,23 @@
+// One configuration for every lane. Heavy suites ask test/support/counts.ts how often to repeat themselves, so the
+// same files serve `npm test` and `npm run soak`.
 import { defineConfig } from "vitest/config"
 
-// One configuration for every lane. Heavy suites read their counts from the
-// environment (see test/support/counts.ts), so the same files serve both
-// `npm test` and `npm run soak`.
-export default defineConfig({
+const hourMs = 3_600_000
+
+export default defineConfig(({ mode }) => ({
   test: {
     include: ["test/**/*.test.ts"],
-    testTimeout: 60_000,
+    env: { ECHS_LANE: mode === "soak" ? "soak" : "fast" },
+    testTimeout: mode === "soak" ? 3 * hourMs : 60_000,
     hookTimeout: 60_000,
     pool: "forks",
     maxWorkers: 2,
+    reporters: ["default", "./test/support/RunReporter.ts"],
     coverage: {
       provider: "v8",
-      include: ["runelog/**/*.ts"],
-      reporter: ["text", "json-summary"]
+      include: ["runelog/**/*.ts", "src/machine/**/*.ts"],
+      reporter: ["text", "json-summary"],
+      thresholds: { "runelog/**": { branches: 100 }, "src/machine/**": { branches: 100 } }
     }
   }
-})
+}))

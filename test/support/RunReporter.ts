@@ -1,0 +1,89 @@
+// The last words of a test run: what was counted, what was left out and why, and one plain line of totals that a
+// script can read. Under ECHS_REQUIRE_ALL=1 a test that was left out fails the run.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Reporter, TestCase, TestModule } from "vitest/node"
+import { type CountRecord, countsFileVariable } from "./counts.ts"
+
+export interface Totals {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+}
+
+export interface Skipped {
+  readonly test: string
+  readonly reason: string
+}
+
+export default class RunReporter implements Reporter {
+  readonly #directory = mkdtempSync(join(tmpdir(), "echs-counts-"))
+  readonly #countsFile = join(this.#directory, "counts.jsonl")
+
+  onInit(): void {
+    // Workers start after this and inherit it.
+    process.env[countsFileVariable] = this.#countsFile
+  }
+
+  onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
+    const counts = existsSync(this.#countsFile) ? parseCounts(readFileSync(this.#countsFile, "utf8")) : []
+    rmSync(this.#directory, { recursive: true, force: true })
+    const tests = modules.flatMap((module) => [...module.children.allTests()])
+    const skipped = tests.flatMap(skippedTest)
+    const totals = totalsOf(tests, modules.filter(failedWithoutTest).length + unhandledErrors.length)
+    const requireAll = process.env["ECHS_REQUIRE_ALL"] === "1"
+    const text = closingText({ counts, skipped, totals, requireAll })
+    // At exit, so that it stays the last word: coverage and the summary of vitest are printed before.
+    process.once("exit", () => {
+      if (requireAll && totals.skipped > 0) process.exitCode = 1
+      process.stdout.write(text)
+    })
+  }
+}
+
+/** One row per name, in the order of first appearance; records of the same name are summed. */
+export const parseCounts = (lines: string): ReadonlyArray<CountRecord> => {
+  const sums = new Map<string, number>()
+  for (const line of lines.split("\n").filter((text) => text !== "")) {
+    const record: CountRecord = JSON.parse(line)
+    sums.set(record.name, (sums.get(record.name) ?? 0) + record.value)
+  }
+  return [...sums].map(([name, value]) => ({ name, value }))
+}
+
+export const closingText = (run: {
+  readonly counts: ReadonlyArray<CountRecord>
+  readonly skipped: ReadonlyArray<Skipped>
+  readonly totals: Totals
+  readonly requireAll: boolean
+}): string => {
+  const shown = run.counts.map(({ name, value }) => ({ name, value: value.toLocaleString("en-US") }))
+  const width = Math.max(0, ...shown.map(({ name, value }) => name.length + value.length)) + 5
+  const dots = (row: { name: string; value: string }) => ".".repeat(width - row.name.length - row.value.length - 2)
+  const { passed, failed, skipped } = run.totals
+  return [
+    ...shown.map((row) => `counted: ${row.name} ${dots(row)} ${row.value}\n`),
+    ...run.skipped.map(({ test, reason }) => `skipped: ${test}: ${reason}\n`),
+    ...(run.requireAll && skipped > 0 ? ["ECHS_REQUIRE_ALL=1 allows no skipped test\n"] : []),
+    `${passed} passed, ${failed} failed, ${skipped} skipped\n`
+  ].join("")
+}
+
+const totalsOf = (tests: ReadonlyArray<TestCase>, failedOutsideTests: number): Totals => {
+  const having = (state: string) => tests.filter((test) => test.result().state === state).length
+  const passed = having("passed")
+  const failed = having("failed")
+  return { passed, failed: failed + failedOutsideTests, skipped: tests.length - passed - failed }
+}
+
+/** A file that does not load, or whose hooks fail, has no failed test to count. */
+const failedWithoutTest = (module: TestModule): boolean =>
+  module.state() === "failed" && ![...module.children.allTests("failed")].some(() => true)
+
+const skippedTest = (test: TestCase): ReadonlyArray<Skipped> => {
+  const result = test.result()
+  if (result.state === "passed" || result.state === "failed") return []
+  const reason = result.state === "skipped" ? result.note : undefined
+  return [{ test: `${test.module.relativeModuleId} > ${test.fullName}`, reason: reason ?? "no reason given" }]
+}

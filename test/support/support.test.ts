@@ -1,0 +1,114 @@
+// Goal: the helpers that decide what a green run means cannot lie. Method: the pure parts directly; the reporter
+// through a real vitest run over the files in fixture/, because only there its exit code can be seen.
+import { spawnSync } from "node:child_process"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { count } from "./counts.ts"
+import { closingText, parseCounts } from "./RunReporter.ts"
+import { PartMissing, requirePart } from "./require.ts"
+import { randomFrom, seedFor } from "./seed.ts"
+
+const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs")
+const config = fileURLToPath(new URL("./fixture/vitest.config.ts", import.meta.url))
+
+const runFixture = (files: ReadonlyArray<string>, variables: Readonly<Record<string, string>>) => {
+  const env = { ...process.env, ECHS_REQUIRE_ALL: "0", ...variables }
+  const run = spawnSync(process.execPath, [vitest, "run", "--config", config, ...files], { encoding: "utf8", env })
+  const lines = run.stdout.trimEnd().split("\n")
+  return { status: run.status, lines, last: lines.at(-1) }
+}
+
+afterEach(() => vi.unstubAllEnvs())
+
+describe("count", () => {
+  it("takes the number of the lane", () => {
+    vi.stubEnv("ECHS_COUNT", "")
+    vi.stubEnv("ECHS_LANE", "fast")
+    expect(count("kills", { fast: 200, soak: 10_000 })).toBe(200)
+    vi.stubEnv("ECHS_LANE", "soak")
+    expect(count("kills", { fast: 200, soak: 10_000 })).toBe(10_000)
+  })
+
+  it("is overridden by ECHS_COUNT and refuses one that is no count", () => {
+    vi.stubEnv("ECHS_COUNT", "3")
+    expect(count("kills", { fast: 200, soak: 10_000 })).toBe(3)
+    vi.stubEnv("ECHS_COUNT", "0")
+    expect(() => count("kills", { fast: 200, soak: 10_000 })).toThrow(/whole number/)
+  })
+})
+
+describe("requirePart", () => {
+  const missing = { name: "unicorn", isThere: () => false, remedy: "catch one" }
+
+  it("lets a test go on when the part is there", () => {
+    const skip = vi.fn()
+    requirePart({ skip: skip as never }, { name: "air", isThere: () => true, remedy: "breathe" })
+    expect(skip).not.toHaveBeenCalled()
+  })
+
+  it("skips with the remedy when it is not", () => {
+    vi.stubEnv("ECHS_REQUIRE_ALL", "")
+    const skip = vi.fn()
+    requirePart({ skip: skip as never }, missing)
+    expect(skip).toHaveBeenCalledExactlyOnceWith("needs unicorn: catch one")
+  })
+
+  it("fails when everything is required", () => {
+    vi.stubEnv("ECHS_REQUIRE_ALL", "1")
+    expect(() => requirePart({ skip: vi.fn() as never }, missing)).toThrow(PartMissing)
+  })
+})
+
+describe("seedFor", () => {
+  it("takes SEED and gives the same numbers for it", () => {
+    vi.stubEnv("SEED", "42")
+    const [first, second] = [randomFrom(seedFor("a test")), randomFrom(seedFor("a test"))]
+    const numbers = [first(), first(), first()]
+    expect([second(), second(), second()]).toEqual(numbers)
+    expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true)
+    expect(randomFrom(43)()).not.toBe(randomFrom(42)())
+  })
+
+  it("refuses a SEED that is no number", () => {
+    vi.stubEnv("SEED", "lucky")
+    expect(() => seedFor("a test")).toThrow(/whole number/)
+  })
+})
+
+describe("the report of a run", () => {
+  it("sums counts of the same name and aligns them", () => {
+    const counts = parseCounts('{"name":"a","value":1}\n{"name":"longer","value":2000}\n{"name":"a","value":2}\n')
+    const totals = { passed: 3, failed: 0, skipped: 0 }
+    expect(closingText({ counts, skipped: [], totals, requireAll: false })).toBe(
+      ["counted: a ............ 3", "counted: longer ... 2,000", "3 passed, 0 failed, 0 skipped", ""].join("\n")
+    )
+  })
+
+  it("ends with counts and totals", () => {
+    const run = runFixture(["counting"], {})
+    expect(run.status).toBe(0)
+    expect(run.lines).toContain("counted: kills ............ 1,200")
+    expect(run.last).toBe("1 passed, 0 failed, 0 skipped")
+  })
+
+  it("names a skipped test and its remedy, and still passes", () => {
+    const run = runFixture(["missing"], {})
+    expect(run.status).toBe(0)
+    expect(run.lines).toContain("skipped: missing.check.ts > wants a unicorn: needs unicorn: catch one")
+    expect(run.last).toBe("0 passed, 0 failed, 1 skipped")
+  })
+
+  it("fails for a missing part when everything is required", () => {
+    const run = runFixture(["missing", "counting"], { ECHS_REQUIRE_ALL: "1" })
+    expect(run.status).toBe(1)
+    expect(run.last).toBe("1 passed, 1 failed, 0 skipped")
+  })
+
+  it("counts a file that does not load as a failure", () => {
+    const run = runFixture(["broken", "counting"], {})
+    expect(run.status).toBe(1)
+    expect(run.last).toBe("1 passed, 1 failed, 0 skipped")
+  })
+})

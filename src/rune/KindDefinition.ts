@@ -1,0 +1,59 @@
+/**
+ * What the registry knows about one kind of rune: its family, payload schema and
+ * current version, who may see it by default, and how storage treats it.
+ */
+import type * as Schema from "effect/Schema"
+import type { Visibility } from "./Envelope.ts"
+
+export type Family = "session" | "agent" | "turn" | "tool" | "hook" | "plan" | "harness" | "config" | "system"
+
+/**
+ * delta: a fragment that a later rune repeats in full; superseding: makes earlier
+ * deltas of its scope worthless; terminal: ends the life of something, so storage
+ * keeps a reserve for it (it may supersede too); plain: everything else.
+ */
+export type RuneClass = "delta" | "superseding" | "terminal" | "plain"
+
+/** What a delta belongs to, and what a superseding rune covers. */
+export type SupersessionScope = "turn" | "call"
+
+export interface KindDefinition<Kind extends string, Payload extends PayloadSchema> {
+  readonly kind: Kind
+  readonly family: Family
+  readonly version: number
+  readonly visibility: Visibility
+  readonly runeClass: RuneClass
+  /** For a delta, the scope it belongs to; for a rune that supersedes, the scope it covers. */
+  readonly scope?: SupersessionScope
+  /** Delta kinds of its scope that become worthless once this rune is durable. */
+  readonly supersedes?: ReadonlyArray<string>
+  readonly payload: Payload
+}
+
+/** Payloads are plain JSON: what is decoded is what was encoded, so nothing is ever rebuilt. */
+export type PayloadSchema = Schema.ConstraintCodec<unknown, unknown>
+
+type FamilyOf<Kind extends string> = Kind extends `${infer F extends Family}.${string}` ? F : never
+
+interface KindOptions<Payload> {
+  readonly payload: Payload
+  readonly version?: number
+  readonly visibility?: Visibility
+  readonly runeClass?: RuneClass
+  readonly scope?: SupersessionScope
+  readonly supersedes?: ReadonlyArray<string>
+}
+
+export const defineKind = <const Kind extends `${Family}.${string}`, const Payload extends PayloadSchema>(
+  kind: Kind,
+  options: KindOptions<Payload>
+): KindDefinition<Kind, Payload> => ({
+  kind,
+  family: kind.slice(0, kind.indexOf(".")) as FamilyOf<Kind>,
+  version: options.version ?? 1,
+  visibility: options.visibility ?? "public",
+  runeClass: options.runeClass ?? "plain",
+  ...(options.scope === undefined ? {} : { scope: options.scope }),
+  ...(options.supersedes === undefined ? {} : { supersedes: options.supersedes }),
+  payload: options.payload
+})

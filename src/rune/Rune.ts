@@ -1,0 +1,168 @@
+/**
+ * The rune: a typed union over all kinds, its draft before it has a place in the
+ * log, and the way to and from JSON. Encoding is one JSON.stringify in a fixed key
+ * order; decoding is one JSON.parse and one compiled check. Runes of a newer build
+ * decode to an UnknownRune: they are carried, never guessed at, never a crash.
+ */
+import * as Data from "effect/Data"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+import { type Envelope, envelopeFields, OpenEnvelope, type Visibility } from "./Envelope.ts"
+import { acceptsEnvelope } from "./EnvelopeCheck.ts"
+import type { AgentId, ConversationId, RuneId, TurnId } from "./Ids.ts"
+import { definitionOf, type Kind, lookup, type PayloadOf } from "./Kinds.ts"
+import { upcast } from "./Upcaster.ts"
+
+export type RuneOf<K extends Kind> = K extends Kind ? Envelope<K, PayloadOf<K>> : never
+export type Rune = RuneOf<Kind>
+
+declare const unknownKind: unique symbol
+/** A rune of a kind or version this build does not know; its envelope is sound. */
+export type UnknownRune = Envelope<string & { readonly [unknownKind]: true }, unknown>
+export type AnyRune = Rune | UnknownRune
+
+/** A rune that has not been given its place yet. */
+export interface DraftOf<K extends Kind> {
+  readonly kind: K
+  readonly payload: PayloadOf<K>
+  readonly agent_id?: AgentId
+  readonly turn_id?: TurnId
+  readonly visibility?: Visibility
+  readonly cause?: number
+  readonly idempotency_key?: string
+  readonly idempotency_hash?: string
+}
+export type RuneDraft = { readonly [K in Kind]: DraftOf<K> }[Kind]
+
+export interface Stamp {
+  readonly event_id: number
+  readonly rune_id: RuneId
+  readonly conversation_id: ConversationId
+  readonly ts_ms: number
+}
+
+/** Gives a draft its place in the log. */
+export const stamp = (draft: RuneDraft, place: Stamp): Rune => {
+  const definition = definitionOf(draft.kind)
+  return {
+    event_id: place.event_id,
+    rune_id: place.rune_id,
+    conversation_id: place.conversation_id,
+    ...(draft.agent_id === undefined ? undefined : { agent_id: draft.agent_id }),
+    ...(draft.turn_id === undefined ? undefined : { turn_id: draft.turn_id }),
+    kind: draft.kind,
+    visibility: draft.visibility ?? definition.visibility,
+    ts_ms: place.ts_ms,
+    schema_version: definition.version,
+    ...(draft.cause === undefined ? undefined : { cause: draft.cause }),
+    ...(draft.idempotency_key === undefined ? undefined : { idempotency_key: draft.idempotency_key }),
+    ...(draft.idempotency_hash === undefined ? undefined : { idempotency_hash: draft.idempotency_hash }),
+    payload: draft.payload
+  } as Rune
+}
+
+/** Whether this build knows the rune's kind at the rune's version. */
+export const isKnown = (rune: AnyRune): rune is Rune => lookup(rune.kind)?.version === rune.schema_version
+
+export type DecodeFault = "not_json" | "bad_envelope" | "bad_payload" | "no_upcast_path"
+
+export class RuneMalformed extends Data.TaggedError("RuneMalformed")<{
+  readonly fault: DecodeFault
+  readonly kind?: string
+  readonly event_id?: number
+  readonly message: string
+}> {}
+
+/** The rune as it goes to disk and over the wire; `stamp` has set its keys in envelope order. */
+export const encode = (rune: AnyRune): string => JSON.stringify(rune)
+
+interface Checker {
+  readonly accepts: (input: unknown) => boolean
+  readonly explain: (input: unknown) => string
+}
+
+const makeChecker = (schema: Schema.ConstraintCodec<unknown, unknown>): Checker => {
+  SchemaJITCompiler.enable(schema.ast)
+  const decode = Schema.decodeUnknownResult(schema)
+  return {
+    accepts: Schema.is(schema),
+    explain: (input) => {
+      const outcome = decode(input)
+      return Result.isFailure(outcome) ? String(outcome.failure) : "no fault found"
+    }
+  }
+}
+
+/** The schema of a whole rune of one kind at its current version. */
+export const runeSchema = (kind: Kind) => {
+  const definition = definitionOf(kind)
+  return Schema.Struct({
+    ...envelopeFields,
+    kind: Schema.Literal(kind),
+    schema_version: Schema.Literal(definition.version),
+    payload: definition.payload
+  })
+}
+
+// Checkers are built on first use: a command that only prints help compiles none.
+const checkers = new Map<string, Checker>()
+let openChecker: Checker | undefined
+
+const checkerOf = (kind: Kind): Checker => {
+  let checker = checkers.get(kind)
+  if (checker === undefined) {
+    checker = makeChecker(definitionOf(kind).payload)
+    checkers.set(kind, checker)
+  }
+  return checker
+}
+
+const fail = (fault: DecodeFault, message: string, at?: OpenEnvelope): Result.Result<AnyRune, RuneMalformed> =>
+  Result.fail(
+    new RuneMalformed({ fault, message, ...(at === undefined ? {} : { kind: at.kind, event_id: at.event_id }) })
+  )
+
+/** Checks a value that came out of JSON.parse and lifts it to the current version. */
+export const decodeValue = (value: unknown): Result.Result<AnyRune, RuneMalformed> => {
+  const open = value as OpenEnvelope | null | undefined
+  const definition = typeof open?.kind === "string" ? lookup(open.kind) : undefined
+  const isCurrent =
+    definition !== undefined &&
+    open?.schema_version === definition.version &&
+    acceptsEnvelope(value) &&
+    checkerOf(definition.kind).accepts(open.payload)
+  return isCurrent ? Result.succeed(value as Rune) : decodeUncommon(value)
+}
+
+/** Everything that is not a rune of the current build: old, newer, unknown or broken. */
+const decodeUncommon = (value: unknown): Result.Result<AnyRune, RuneMalformed> => {
+  openChecker ??= makeChecker(OpenEnvelope)
+  if (!openChecker.accepts(value)) return fail("bad_envelope", openChecker.explain(value))
+  const open = value as OpenEnvelope
+  const definition = lookup(open.kind)
+  if (definition === undefined || open.schema_version > definition.version) {
+    return Result.succeed(open as UnknownRune)
+  }
+  const lifted = upcast(open.kind, open.schema_version, open.payload)
+  if (lifted._tag === "NoPath") {
+    return fail("no_upcast_path", `no step from version ${lifted.version} of ${open.kind}`, open)
+  }
+  if (lifted._tag === "Malformed") {
+    return fail("bad_payload", `payload is not version ${lifted.version} of ${open.kind}`, open)
+  }
+  const checker = checkerOf(definition.kind)
+  if (!checker.accepts(lifted.payload)) return fail("bad_payload", checker.explain(lifted.payload), open)
+  return Result.succeed({ ...open, schema_version: definition.version, payload: lifted.payload } as unknown as Rune)
+}
+
+/** Decodes one stored rune. */
+export const decode = (text: string): Result.Result<AnyRune, RuneMalformed> => {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return fail("not_json", error instanceof Error ? error.message : String(error))
+  }
+  return decodeValue(value)
+}

@@ -1,0 +1,119 @@
+/** Runes of the autonomy loop: goal, plan, tasks, critique, and how it ended. */
+import * as Schema from "effect/Schema"
+import { AgentId, EventId, PlanId, TaskId } from "../Ids.ts"
+import { defineKind } from "../KindDefinition.ts"
+import { Budget, Count, ErrorInfo, Name, Ordinal } from "./shared.ts"
+
+/** How a task will be shown to be done: checked by the server itself, not claimed by the model. */
+export const EvidenceSpec = Schema.Union([
+  Schema.Struct({
+    type: Schema.Literal("command"),
+    command: Schema.Array(Schema.String),
+    expected_exit: Schema.Int
+  }),
+  Schema.Struct({ type: Schema.Literal("file"), path: Name }),
+  Schema.Struct({ type: Schema.Literal("report"), path: Name, description: Schema.optionalKey(Schema.String) })
+])
+export type EvidenceSpec = typeof EvidenceSpec.Type
+
+export const Evidence = Schema.Struct({
+  spec: EvidenceSpec,
+  passed: Schema.Boolean,
+  detail: Schema.optionalKey(Schema.String),
+  exit_code: Schema.optionalKey(Schema.Int),
+  event_ids: Schema.optionalKey(Schema.Array(EventId))
+})
+export type Evidence = typeof Evidence.Type
+
+export const TaskPriority = Schema.Literals(["critical", "high", "medium", "low"])
+
+export const PlanTask = Schema.Struct({
+  task_id: TaskId,
+  title: Name,
+  instructions: Schema.String,
+  depends_on: Schema.Array(TaskId),
+  priority: TaskPriority,
+  role: Schema.optionalKey(Schema.String),
+  success_criteria: Schema.optionalKey(Schema.Array(Schema.String)),
+  evidence: Schema.optionalKey(Schema.Array(EvidenceSpec))
+})
+export type PlanTask = typeof PlanTask.Type
+
+export const PlanChange = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("task_added"), task: PlanTask }),
+  Schema.Struct({ type: Schema.Literal("task_changed"), task: PlanTask }),
+  Schema.Struct({ type: Schema.Literal("task_cancelled"), task_id: TaskId, reason: Schema.String })
+])
+export type PlanChange = typeof PlanChange.Type
+
+export const Finding = Schema.Struct({
+  severity: Schema.Literals(["error", "warning", "suggestion", "info"]),
+  category: Schema.String,
+  title: Schema.String,
+  detail: Schema.optionalKey(Schema.String),
+  file: Schema.optionalKey(Schema.String),
+  line: Schema.optionalKey(Count),
+  suggested_fix: Schema.optionalKey(Schema.String),
+  task_id: Schema.optionalKey(TaskId)
+})
+export type Finding = typeof Finding.Type
+
+export const Verdict = Schema.Literals(["pass", "retry", "replan"])
+export type Verdict = typeof Verdict.Type
+
+export const planKinds = [
+  defineKind("plan.goal_received", {
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      goal: Name,
+      auto_start: Schema.Boolean,
+      max_parallel: Schema.optionalKey(Ordinal),
+      budget: Schema.optionalKey(Budget)
+    })
+  }),
+  defineKind("plan.planning_started", { payload: Schema.Struct({ plan_id: PlanId, attempt: Ordinal }) }),
+  defineKind("plan.created", {
+    payload: Schema.Struct({ plan_id: PlanId, tasks: Schema.Array(PlanTask), revision: Schema.optionalKey(Ordinal) })
+  }),
+  defineKind("plan.updated", { payload: Schema.Struct({ plan_id: PlanId, changes: Schema.Array(PlanChange) }) }),
+  defineKind("plan.approved", {
+    payload: Schema.Struct({ plan_id: PlanId, approver: Name, channel: Schema.optionalKey(Schema.String) })
+  }),
+  defineKind("plan.rejected", {
+    payload: Schema.Struct({ plan_id: PlanId, reason: Schema.String, approver: Schema.optionalKey(Schema.String) })
+  }),
+  defineKind("plan.task_assigned", {
+    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, agent_id: AgentId })
+  }),
+  defineKind("plan.task_started", { payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, attempt: Ordinal }) }),
+  defineKind("plan.task_completed", {
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      task_id: TaskId,
+      result: Schema.String,
+      evidence: Schema.Array(Evidence)
+    })
+  }),
+  defineKind("plan.task_failed", {
+    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, attempt: Ordinal, error: ErrorInfo })
+  }),
+  defineKind("plan.review_started", { payload: Schema.Struct({ plan_id: PlanId, iteration: Ordinal }) }),
+  defineKind("plan.critique", {
+    payload: Schema.Struct({ plan_id: PlanId, findings: Schema.Array(Finding), verdict: Verdict }),
+    visibility: "internal"
+  }),
+  defineKind("plan.blocked", {
+    payload: Schema.Struct({ plan_id: PlanId, task_ids: Schema.Array(TaskId), reason: Schema.String })
+  }),
+  defineKind("plan.unblocked", {
+    payload: Schema.Struct({ plan_id: PlanId, task_ids: Schema.Array(TaskId), reason: Schema.String })
+  }),
+  defineKind("plan.goal_met", {
+    payload: Schema.Struct({ plan_id: PlanId, summary: Schema.String, evidence: Schema.Array(Evidence) }),
+    runeClass: "terminal"
+  }),
+  defineKind("plan.stopped", {
+    payload: Schema.Struct({ plan_id: PlanId, reason: Name, summary: Schema.optionalKey(Schema.String) }),
+    runeClass: "terminal"
+  })
+] as const

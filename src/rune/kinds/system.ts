@@ -1,0 +1,42 @@
+/** Runes that the server writes about its settings and about itself. */
+import * as Schema from "effect/Schema"
+import { AgentId, EventId } from "../Ids.ts"
+import { defineKind } from "../KindDefinition.ts"
+import { Budget, ConversationConfig, Count, ErrorSource, JsonValue, Name } from "./shared.ts"
+
+export const systemKinds = [
+  defineKind("config.updated", {
+    payload: Schema.Struct({
+      changes: ConversationConfig,
+      agent_id: Schema.optionalKey(AgentId),
+      budget: Schema.optionalKey(Budget),
+      principal: Schema.optionalKey(Schema.String)
+    })
+  }),
+  defineKind("system.error", {
+    payload: Schema.Struct({
+      code: Name,
+      message: Schema.String,
+      retryable: Schema.Boolean,
+      source: ErrorSource,
+      data: Schema.optionalKey(JsonValue)
+    })
+  }),
+  defineKind("system.invariant_violation", {
+    payload: Schema.Struct({
+      invariant: Name,
+      detail: Schema.String,
+      event_id: Schema.optionalKey(EventId)
+    }),
+    visibility: "internal"
+  }),
+  defineKind("system.recovered", {
+    payload: Schema.Struct({
+      pending: Count,
+      resolved: Count,
+      detail: Schema.optionalKey(Schema.Array(Schema.String))
+    }),
+    visibility: "internal"
+  }),
+  defineKind("system.thinned", { payload: Schema.Struct({ from: EventId, to: EventId }), visibility: "internal" })
+] as const

@@ -1,0 +1,112 @@
+/**
+ * Runes of one tool call, from the model's wish to its single result. The current
+ * `tool.result` is version 2: its error is typed; `tool.result.v1.ts` keeps the
+ * first shape for stored runes.
+ */
+import * as Schema from "effect/Schema"
+import { CallId, Sha256Hex } from "../Ids.ts"
+import { defineKind } from "../KindDefinition.ts"
+import { BlobRef, Count, EffectClass, ErrorInfo, JsonValue, Name, Ordinal } from "./shared.ts"
+
+export const ToolResultStatus = Schema.Literals([
+  "success",
+  "error",
+  "timeout",
+  "cancelled",
+  "denied",
+  "unknown",
+  "sandbox_violation"
+])
+export type ToolResultStatus = typeof ToolResultStatus.Type
+
+export const ApprovalScope = Schema.Literals(["once", "session", "rule"])
+export type ApprovalScope = typeof ApprovalScope.Type
+
+/** What a person is shown before deciding: exactly what would run, and with which reach. */
+export const ShownAs = Schema.Struct({
+  title: Schema.String,
+  detail: Schema.optionalKey(Schema.String),
+  diff: Schema.optionalKey(Schema.String),
+  workspace: Schema.optionalKey(Schema.String),
+  roots: Schema.optionalKey(Schema.Array(Schema.String)),
+  network: Schema.optionalKey(Schema.Boolean)
+})
+export type ShownAs = typeof ShownAs.Type
+
+export const SandboxInfo = Schema.Struct({
+  level: Schema.String,
+  network: Schema.optionalKey(Schema.Boolean),
+  roots: Schema.optionalKey(Schema.Array(Schema.String))
+})
+export type SandboxInfo = typeof SandboxInfo.Type
+
+export const ProgressStream = Schema.Literals(["stdout", "stderr", "status"])
+export type ProgressStream = typeof ProgressStream.Type
+
+export const toolKinds = [
+  defineKind("tool.call", {
+    payload: Schema.Struct({
+      call_id: CallId,
+      tool_name: Schema.String,
+      arguments: JsonValue,
+      arguments_hash: Sha256Hex,
+      effect_class: EffectClass,
+      mutating: Schema.Boolean,
+      timeout_ms: Schema.optionalKey(Ordinal),
+      provider_call_id: Schema.optionalKey(Schema.String),
+      provenance: Schema.optionalKey(Schema.String)
+    })
+  }),
+  defineKind("tool.approval_requested", {
+    payload: Schema.Struct({
+      call_id: CallId,
+      policy_reason: Schema.String,
+      shown_as: ShownAs,
+      expires_ms: Schema.optionalKey(Count),
+      choices: Schema.optionalKey(Schema.Array(ApprovalScope))
+    })
+  }),
+  defineKind("tool.approved", {
+    payload: Schema.Struct({
+      call_id: CallId,
+      approver: Name,
+      channel: Schema.String,
+      scope: ApprovalScope,
+      expires_ms: Schema.optionalKey(Count),
+      arguments: Schema.optionalKey(JsonValue),
+      arguments_hash: Schema.optionalKey(Sha256Hex),
+      rule: Schema.optionalKey(JsonValue)
+    })
+  }),
+  defineKind("tool.denied", {
+    payload: Schema.Struct({
+      call_id: CallId,
+      approver: Name,
+      reason: Schema.String,
+      channel: Schema.optionalKey(Schema.String)
+    })
+  }),
+  defineKind("tool.started", {
+    payload: Schema.Struct({ call_id: CallId, attempt: Ordinal, sandbox: SandboxInfo })
+  }),
+  defineKind("tool.progress", {
+    payload: Schema.Struct({ call_id: CallId, stream: ProgressStream, chunk: Schema.String }),
+    runeClass: "delta",
+    scope: "call"
+  }),
+  defineKind("tool.result", {
+    version: 2,
+    payload: Schema.Struct({
+      call_id: CallId,
+      status: ToolResultStatus,
+      output: Schema.optionalKey(Schema.String),
+      output_blob: Schema.optionalKey(BlobRef),
+      error: Schema.optionalKey(ErrorInfo),
+      exit_code: Schema.optionalKey(Schema.Int),
+      duration_ms: Count
+    }),
+    runeClass: "terminal",
+    scope: "call",
+    supersedes: ["tool.progress"]
+  })
+] as const

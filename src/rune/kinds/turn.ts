@@ -1,0 +1,182 @@
+/**
+ * Runes of a turn: one input, any number of model calls and tool batches, exactly
+ * one terminal rune (completed, interrupted or error).
+ */
+import * as Schema from "effect/Schema"
+import { AgentId, CallId, EventId, HookRunId, RequestId, TurnId } from "../Ids.ts"
+import { defineKind } from "../KindDefinition.ts"
+import {
+  CallSummary,
+  Content,
+  Count,
+  EffectClass,
+  ErrorSource,
+  HookFailurePolicy,
+  JsonValue,
+  Name,
+  Ordinal,
+  Usage
+} from "./shared.ts"
+
+export const MessageMode = Schema.Literals(["queue", "steer"])
+export type MessageMode = typeof MessageMode.Type
+
+const textDeltas = ["turn.assistant_delta", "turn.reasoning_delta"]
+
+/**
+ * Provider data that must go back byte for byte (signatures, encrypted reasoning).
+ * Only the same provider and model may be sent it again.
+ */
+export const NativeData = Schema.Struct({ provider: Schema.String, model: Schema.String, data: JsonValue })
+
+/**
+ * One piece of a model's answer, in order. A text item covers the next `chars`
+ * UTF-16 units of the rune's `content`, so the text is stored once. A tool call
+ * names its `tool.call` rune, which holds the arguments.
+ */
+export const AssistantItem = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("text"), chars: Count, native: Schema.optionalKey(NativeData) }),
+  Schema.Struct({
+    type: Schema.Literal("reasoning"),
+    text: Schema.optionalKey(Schema.String),
+    native: Schema.optionalKey(NativeData)
+  }),
+  Schema.Struct({
+    type: Schema.Literal("tool_call"),
+    call_id: CallId,
+    provider_call_id: Schema.optionalKey(Schema.String),
+    native: Schema.optionalKey(NativeData)
+  })
+])
+export type AssistantItem = typeof AssistantItem.Type
+
+/** What a scheduled retry will do again. */
+export const RetryTarget = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("llm") }),
+  Schema.Struct({ type: Schema.Literal("tool"), call_id: CallId }),
+  Schema.Struct({ type: Schema.Literal("hook"), hook_run_id: HookRunId })
+])
+export type RetryTarget = typeof RetryTarget.Type
+
+/** A hook chosen for this batch, in the order in which it will run. */
+export const PlannedHook = Schema.Struct({
+  hook_run_id: HookRunId,
+  hook_name: Name,
+  failure_policy: HookFailurePolicy,
+  timeout_ms: Ordinal,
+  effect_class: EffectClass
+})
+export type PlannedHook = typeof PlannedHook.Type
+
+const Delta = Schema.Struct({ content: Schema.String, request_id: Schema.optionalKey(RequestId) })
+
+const Failure = {
+  error_type: Name,
+  message: Schema.String,
+  source: Schema.optionalKey(ErrorSource)
+}
+
+export const turnKinds = [
+  defineKind("turn.queued", {
+    payload: Schema.Struct({
+      input: Content,
+      mode: MessageMode,
+      from_agent_id: Schema.optionalKey(AgentId),
+      principal: Schema.optionalKey(Schema.String)
+    })
+  }),
+  defineKind("turn.started", {
+    payload: Schema.Struct({
+      turn_id: TurnId,
+      agent_id: AgentId,
+      input: Content,
+      queued_event_ids: Schema.optionalKey(Schema.Array(EventId)),
+      retry_of: Schema.optionalKey(TurnId),
+      principal: Schema.optionalKey(Schema.String)
+    })
+  }),
+  defineKind("turn.model_requested", {
+    payload: Schema.Struct({
+      request_id: RequestId,
+      provider: Schema.String,
+      model: Schema.String,
+      attempt: Ordinal,
+      replaces: Schema.optionalKey(RequestId),
+      partial_output: Schema.optionalKey(Schema.String)
+    }),
+    visibility: "internal",
+    runeClass: "superseding",
+    scope: "turn",
+    supersedes: textDeltas
+  }),
+  defineKind("turn.assistant_delta", { payload: Delta, runeClass: "delta", scope: "turn" }),
+  defineKind("turn.reasoning_delta", { payload: Delta, runeClass: "delta", scope: "turn" }),
+  defineKind("turn.assistant_final", {
+    payload: Schema.Struct({
+      content: Schema.String,
+      items: Schema.Array(AssistantItem),
+      request_id: Schema.optionalKey(RequestId),
+      usage: Schema.optionalKey(Usage),
+      stop_reason: Schema.optionalKey(Schema.String)
+    }),
+    runeClass: "superseding",
+    scope: "turn",
+    supersedes: textDeltas
+  }),
+  defineKind("turn.tool_calls_received", { payload: Schema.Struct({ call_ids: Schema.Array(CallId) }) }),
+  defineKind("turn.tools_finished", {
+    payload: Schema.Struct({
+      summaries: Schema.Array(CallSummary),
+      hooks: Schema.optionalKey(Schema.Array(PlannedHook))
+    })
+  }),
+  defineKind("turn.hooks_finished", {
+    payload: Schema.Struct({
+      summaries: Schema.Array(
+        Schema.Struct({ hook_run_id: HookRunId, hook_name: Schema.String, status: Schema.String })
+      )
+    })
+  }),
+  defineKind("turn.completed", {
+    payload: Schema.Struct({
+      final_output: Schema.String,
+      final_output_truncated: Schema.optionalKey(Schema.Boolean),
+      usage: Usage
+    }),
+    runeClass: "terminal"
+  }),
+  defineKind("turn.interrupted", {
+    payload: Schema.Struct({
+      reason: Schema.String,
+      partial_output: Schema.String,
+      usage: Schema.optionalKey(Usage),
+      principal: Schema.optionalKey(Schema.String)
+    }),
+    runeClass: "terminal",
+    scope: "turn",
+    supersedes: textDeltas
+  }),
+  defineKind("turn.error", {
+    payload: Schema.Struct({
+      ...Failure,
+      retryable: Schema.Boolean,
+      partial_output: Schema.optionalKey(Schema.String),
+      usage: Schema.optionalKey(Usage)
+    }),
+    runeClass: "terminal",
+    scope: "turn",
+    supersedes: textDeltas
+  }),
+  defineKind("turn.retry_scheduled", {
+    payload: Schema.Struct({ attempt: Ordinal, delay_ms: Count, target: RetryTarget, ...Failure })
+  }),
+  defineKind("turn.retry_started", { payload: Schema.Struct({ attempt: Ordinal, target: RetryTarget }) }),
+  defineKind("turn.compacted", {
+    payload: Schema.Struct({
+      upto: EventId,
+      summary: Schema.String,
+      tokens_before: Schema.optionalKey(Count),
+      tokens_after: Schema.optionalKey(Count)
+    })
+  })
+] as const

@@ -1,0 +1,146 @@
+// What was agreed about the shape of the project, as data: which entries stand at the top, who may import whom, who
+// may touch the machine. A new folder or a new exception is a line here, with its reason.
+
+export const topEntries: ReadonlySet<string> = new Set([
+  ".ci",
+  ".gitignore",
+  ".npmrc",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "LICENSE",
+  "README.md",
+  "SECURITY.md",
+  "biome.json",
+  "docs",
+  "package.json",
+  "package-lock.json",
+  "runelog",
+  "schemas",
+  "src",
+  "test",
+  "tsconfig.build.json",
+  "tsconfig.json",
+  "vitest.config.ts"
+])
+
+export const requiredTopEntries: ReadonlyArray<string> = [
+  "package.json",
+  "src",
+  "runelog",
+  "schemas",
+  "test",
+  "docs",
+  "tsconfig.json",
+  "README.md",
+  "LICENSE",
+  "CHANGELOG.md"
+]
+
+const ports = ["rune", "machine"]
+const effects = ["store", "provider", "tool", "hook", "budget"]
+const everything = "*"
+
+/** Area of the source → the areas it may import. Its own files are always allowed. */
+export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
+  runelog: [],
+  rune: [],
+  supervise: [],
+  config: [],
+  machine: ["rune"],
+  store: ["rune", "runelog"],
+  provider: ports,
+  tool: ports,
+  hook: ports,
+  harness: ports,
+  budget: ports,
+  turn: [...ports, ...effects],
+  autonomy: [...ports, ...effects],
+  conversation: [...ports, ...effects, "harness", "supervise", "turn", "autonomy"],
+  server: ["conversation", "rune"],
+  client: ["rune"],
+  cli: ["client"],
+  dashboard: ["client"],
+  main: [everything]
+}
+
+export const mayImport = (from: string, to: string): boolean => {
+  const allowed = directions[from] ?? []
+  return from === to || allowed.includes(to) || allowed.includes(everything)
+}
+
+export interface Permission {
+  /** What is reached, as one word for the message. */
+  readonly reaches: string
+  readonly modules: ReadonlyArray<string>
+  /** Folders (ending in "/") and files that may import these modules. */
+  readonly allowed: ReadonlyArray<string>
+}
+
+/** Builtins and packages that reach outside the process, or that one part alone should know. */
+export const permissions: ReadonlyArray<Permission> = [
+  {
+    reaches: "files",
+    modules: ["node:fs", "node:fs/promises"],
+    allowed: [
+      "runelog/DiskNode.ts",
+      "runelog/NodeLock.ts",
+      "src/config/",
+      "src/tool/",
+      "src/harness/",
+      // Finds the bundled Node.
+      "src/cli/echs.js",
+      // Owns a directory that is thrown away.
+      "src/cli/demo.ts"
+    ]
+  },
+  {
+    reaches: "processes",
+    modules: ["node:child_process", "node:cluster", "node:worker_threads"],
+    allowed: ["src/tool/", "src/harness/", "src/cli/echs.js", "src/cli/demo.ts"]
+  },
+  {
+    reaches: "the network",
+    modules: ["node:net", "node:http", "node:https", "node:http2", "node:tls", "node:dgram", "node:dns", "ws"],
+    allowed: ["src/provider/", "src/harness/", "src/server/", "src/client/"]
+  },
+  { reaches: "the lock of a data directory", modules: ["node:net"], allowed: ["runelog/NodeLock.ts"] },
+  { reaches: "a database", modules: ["node:sqlite"], allowed: ["src/store/"] },
+  { reaches: "a checksum", modules: ["@node-rs/crc32"], allowed: ["runelog/Crc32c.ts"] },
+  { reaches: "a provider", modules: ["openai"], allowed: ["src/provider/openai/"] },
+  { reaches: "a provider", modules: ["@anthropic-ai/sdk"], allowed: ["src/provider/anthropic/"] }
+]
+
+/** Packages that any part of the product may import, by their subpaths. */
+export const freePackages: ReadonlyArray<string> = ["effect"]
+
+/** Builtins that compute and do not reach outside. */
+export const freeBuiltins: ReadonlySet<string> = new Set([
+  "node:assert",
+  "node:buffer",
+  "node:crypto",
+  "node:events",
+  "node:module",
+  "node:os",
+  "node:path",
+  "node:perf_hooks",
+  "node:stream",
+  "node:stream/promises",
+  "node:string_decoder",
+  "node:timers/promises",
+  "node:url",
+  "node:util",
+  "node:v8",
+  "node:zlib"
+])
+
+/** The only readers of the environment. */
+export const environmentReaders: ReadonlyArray<string> = ["src/config/", "src/cli/echs.js"]
+
+/** Parts that must give the same answer for the same input, always. */
+export const deterministicAreas: ReadonlyArray<string> = ["src/machine/", "src/rune/"]
+
+export const sizes = {
+  fileLinesExplained: 500,
+  fileLinesMax: 800,
+  functionLinesMax: 70
+} as const

@@ -1,0 +1,63 @@
+/**
+ * Goal: the committed JSON Schemas are what the code says, byte for byte, and an
+ * independent validator accepts exactly what they describe.
+ */
+
+import { createHash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Result from "effect/Result"
+import { describe, expect, it } from "vitest"
+import { definitions } from "#src/rune/Kinds.ts"
+import { decode, encode, isKnown } from "#src/rune/Rune.ts"
+import { schemaFiles } from "../support/schemaFiles.ts"
+
+const root = join(import.meta.dirname, "..", "..", "schemas")
+const read = (path: string): string => readFileSync(join(root, path), "utf8")
+const listed = (folder: string): ReadonlyArray<string> =>
+  readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)
+const files = schemaFiles()
+const examples = [...files.keys()].filter((path) => path.startsWith("examples/"))
+const schemaOf = (example: string): string => example.replace("examples/", "rune/")
+const validator = () => new Ajv2020({ strict: true, allErrors: true })
+
+describe("schemas", () => {
+  it("are committed as the code generates them (node test/support/generateSchemas.ts rewrites them)", () => {
+    expect([...listed("rune"), ...listed("examples")].sort()).toEqual([...files.keys()].sort())
+    for (const [path, text] of files) expect(read(path), path).toBe(text)
+  })
+
+  it("are generated the same way twice", () => {
+    expect([...schemaFiles()]).toEqual([...files])
+  })
+
+  it("keep every released file as it was released", () => {
+    const released = JSON.parse(read("released.json")) as Record<string, string>
+    for (const [path, hash] of Object.entries(released)) {
+      expect(createHash("sha256").update(read(path)).digest("hex"), path).toBe(hash)
+    }
+  })
+
+  it.each(examples)("%s is valid for an independent validator and survives a round trip", (path) => {
+    const accepts = validator().compile(JSON.parse(read(schemaOf(path))))
+    const example = JSON.parse(read(path)) as Record<string, unknown>
+    expect(accepts(example), JSON.stringify(accepts.errors)).toBe(true)
+    const rune = Result.getOrThrow(decode(JSON.stringify(example)))
+    expect(isKnown(rune)).toBe(true)
+    expect(Result.getOrThrow(decode(encode(rune)))).toEqual(rune)
+  })
+
+  it.each(definitions.map(({ kind, version }) => [kind, version] as const))(
+    "%s v%i refuses a foreign payload and a foreign envelope",
+    (kind, version) => {
+      const accepts = validator().compile(JSON.parse(read(`rune/${kind}.v${version}.json`)))
+      const example = JSON.parse(read(`examples/${kind}.v${version}.json`)) as Record<string, unknown>
+      expect(accepts({ ...example, payload: 5 })).toBe(false)
+      expect(accepts({ ...example, kind: "other.kind" })).toBe(false)
+      expect(accepts({ ...example, event_id: 0 })).toBe(false)
+      expect(accepts({ ...example, conversation_id: "conv_../x" })).toBe(false)
+      expect(accepts({ ...example, schema_version: version + 1 })).toBe(false)
+    }
+  )
+})

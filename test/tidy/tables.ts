@@ -90,13 +90,14 @@ export const permissions: ReadonlyArray<Permission> = [
       // Finds the bundled Node.
       "src/cli/echs.js",
       // Owns a directory that is thrown away.
+      "src/cli/demo/",
       "src/cli/demo.ts"
     ]
   },
   {
     reaches: "processes",
     modules: ["node:child_process", "node:cluster", "node:worker_threads"],
-    allowed: ["src/tool/", "src/harness/", "src/cli/echs.js", "src/cli/demo.ts"]
+    allowed: ["src/tool/", "src/harness/", "src/cli/echs.js", "src/cli/demo/", "src/cli/demo.ts"]
   },
   {
     reaches: "the network",

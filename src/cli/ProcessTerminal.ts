@@ -3,7 +3,6 @@ import { styleText } from "node:util"
 import type { Terminal, Tone } from "./Verb.ts"
 
 const styles: { readonly [T in Tone]: Parameters<typeof styleText>[0] } = {
-  plain: "reset",
   strong: "bold",
   quiet: "dim",
   good: "green",
@@ -13,5 +12,12 @@ const styles: { readonly [T in Tone]: Parameters<typeof styleText>[0] } = {
 export const processTerminal: Terminal = {
   write: (text) => void process.stdout.write(text),
   complain: (text) => void process.stderr.write(text),
-  paint: (tone, text) => (tone === "plain" ? text : styleText(styles[tone], text, { stream: process.stdout }))
+  paint: (tone, text) => styleText(styles[tone], text, { stream: process.stdout }),
+  interruption: () => {
+    const controller = new AbortController()
+    const abort = () => controller.abort()
+    process.once("SIGINT", abort)
+    process.once("SIGTERM", abort)
+    return controller.signal
+  }
 }

@@ -14,7 +14,7 @@ export const exitCode = {
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
 
-export type Tone = "plain" | "strong" | "quiet" | "good" | "bad"
+export type Tone = "strong" | "quiet" | "good" | "bad"
 
 export interface Terminal {
   /** To standard output: the answer, and with `--json` nothing but the answer. */
@@ -23,6 +23,8 @@ export interface Terminal {
   readonly complain: (text: string) => void
   /** Colours the text where the terminal shows colours. */
   readonly paint: (tone: Tone, text: string) => string
+  /** Asked for once a verb can stop in good order: from then on an interrupt aborts the signal instead of ending the process. */
+  readonly interruption: () => AbortSignal
 }
 
 export interface Verb {

@@ -1,18 +1,19 @@
 // The namespace and contents of a disk held in memory: what DiskMemory is and what DiskSim sees while the power
-// is on. Every change of directory entries is reported as one atomic change, every change of a file's bytes to the
-// observer, so that DiskSim can tell what would survive a crash. Paths are absolute and use "/".
+// is on. Every change of directory entries is reported as one atomic change, so that DiskSim can tell what would
+// survive a crash. Paths use "/" and are taken from the root.
 import { posix } from "node:path"
 import type { DirectoryEntry, OpenMode } from "./Disk.ts"
-import { checkRange, systemError } from "./DiskFault.ts"
+import { systemError } from "./DiskFault.ts"
 
-export interface FileNode {
-  readonly kind: "file"
-  readonly id: number
-  /** Capacity may exceed `size`; everything behind `size` is zero. */
+/** The contents of a file: `bytes` may be longer than `size`; everything behind `size` is zero. */
+export interface Contents {
   bytes: Uint8Array
   size: number
-  /** Whether a directory entry leads here: removed files hold no room. */
-  linked: boolean
+}
+
+export interface FileNode extends Contents {
+  readonly kind: "file"
+  readonly id: number
 }
 
 export interface DirectoryNode {
@@ -33,12 +34,6 @@ export interface EntryEdit {
 /** Edits that happen together or not at all. */
 export type DirectoryChange = ReadonlyArray<EntryEdit>
 
-export interface TreeObserver {
-  readonly directoryChanged: (change: DirectoryChange) => void
-}
-
-const unobserved: TreeObserver = { directoryChanged: () => {} }
-
 interface Place {
   readonly directory: DirectoryNode
   readonly name: string
@@ -48,7 +43,7 @@ interface Place {
 const initialCapacity = 4096
 
 /** Sets the length of a file; what is added reads as zeros. */
-export const resizeFile = (file: FileNode, size: number): void => {
+export const resizeFile = (file: Contents, size: number): void => {
   if (size > file.bytes.length) {
     const grown = new Uint8Array(Math.max(size, file.bytes.length * 2, initialCapacity))
     grown.set(file.bytes.subarray(0, file.size))
@@ -58,21 +53,10 @@ export const resizeFile = (file: FileNode, size: number): void => {
   file.size = size
 }
 
-export const writeFile = (file: FileNode, source: Uint8Array, position: number): void => {
+export const writeFile = (file: Contents, source: Uint8Array, position: number): void => {
   if (source.length === 0) return
   if (position + source.length > file.size) resizeFile(file, position + source.length)
   file.bytes.set(source, position)
-}
-
-export const readFile = (
-  file: FileNode,
-  target: Uint8Array,
-  range: { readonly offset: number; readonly length: number; readonly position: number }
-): number => {
-  checkRange(target, range.offset, range.length, range.position)
-  const count = Math.max(0, Math.min(range.length, file.size - range.position))
-  target.set(file.bytes.subarray(range.position, range.position + count), range.offset)
-  return count
 }
 
 const contains = (ancestor: TreeNode, node: TreeNode): boolean =>
@@ -83,13 +67,13 @@ const byName = (left: DirectoryEntry, right: DirectoryEntry): number => (left.na
 
 export class DiskTree {
   readonly root: DirectoryNode
-  readonly #observer: TreeObserver
-  #nextId: number
+  readonly #changed: (change: DirectoryChange) => void
+  #nextId = 0
 
-  constructor(options?: { readonly root: DirectoryNode; readonly nextId: number; readonly observer: TreeObserver }) {
-    this.root = options?.root ?? { kind: "directory", id: 0, entries: new Map() }
-    this.#nextId = options?.nextId ?? 1
-    this.#observer = options?.observer ?? unobserved
+  /** `changed` hears of every change after it is visible. */
+  constructor(changed: (change: DirectoryChange) => void = () => {}) {
+    this.#changed = changed
+    this.root = this.#newDirectory()
   }
 
   open(path: string, mode: OpenMode): FileNode {
@@ -108,7 +92,7 @@ export class DiskTree {
       walked += `/${name}`
       let next = directory.entries.get(name)
       if (next === undefined) {
-        next = { kind: "directory", id: this.#nextId++, entries: new Map() }
+        next = this.#newDirectory()
         this.#apply([{ directory, name, node: next }])
         topmost ??= walked
       }
@@ -164,9 +148,13 @@ export class DiskTree {
     return node
   }
 
+  #newDirectory(): DirectoryNode {
+    return { kind: "directory", id: this.#nextId++, entries: new Map() }
+  }
+
   #create(place: Place, path: string): FileNode {
     if (place.node !== undefined) throw systemError("EEXIST", "open", path)
-    const node: FileNode = { kind: "file", id: this.#nextId++, bytes: new Uint8Array(0), size: 0, linked: true }
+    const node: FileNode = { kind: "file", id: this.#nextId++, bytes: new Uint8Array(0), size: 0 }
     this.#apply([{ directory: place.directory, name: place.name, node }])
     return node
   }
@@ -190,13 +178,10 @@ export class DiskTree {
 
   #apply(change: DirectoryChange): void {
     for (const { directory, name, node } of change) {
-      const previous = directory.entries.get(name)
-      if (previous?.kind === "file") previous.linked = false
       if (node === undefined) directory.entries.delete(name)
       else directory.entries.set(name, node)
-      if (node?.kind === "file") node.linked = true
     }
-    this.#observer.directoryChanged(change)
+    this.#changed(change)
   }
 
   #place(path: string, syscall: string): Place {

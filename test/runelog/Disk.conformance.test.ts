@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Disk, DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { makeDiskNode } from "#runelog/DiskNode.ts"
+import { DiskSim } from "#runelog/DiskSim.ts"
 
 interface Subject {
   readonly disk: Disk
@@ -26,6 +27,14 @@ const subjects: ReadonlyArray<readonly [string, () => Promise<Subject>]> = [
     "DiskMemory",
     async () => {
       const disk = makeDiskMemory()
+      await disk.makeDirectory("/base")
+      return { disk, base: "/base", dispose: () => {} }
+    }
+  ],
+  [
+    "DiskSim",
+    async () => {
+      const disk = new DiskSim()
       await disk.makeDirectory("/base")
       return { disk, base: "/base", dispose: () => {} }
     }

@@ -172,4 +172,15 @@ export type AppendError =
 
 export type ReadError = LogNameInvalid | LogUnknown | SegmentCorrupt | FormatUnsupported | ForeignFile | CursorBeyondEnd | WriterClosed
 
-export type OpenError = DirectoryLocked | FormatUnsupported | ForeignFile | JournalCorrupt | DiskFull | WriterPoisoned
+export type OpenError = DirectoryLocked | FormatUnsupported | ForeignFile | JournalCorrupt | DiskFull | WriterPoisoned | LimitInvalid
+
+/** A limit was set to something the engine cannot work with. */
+export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
+  readonly name: string
+  readonly value: number
+  readonly reason: string
+}> {
+  override get message() {
+    return `limit ${this.name} cannot be ${this.value}: ${this.reason}`
+  }
+}

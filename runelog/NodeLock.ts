@@ -23,6 +23,7 @@ export interface NodeLockOptions {
   readonly processes?: ProcessTable
   /** Gives node:sqlite, or undefined where Node was built without it. */
   readonly loadSqlite?: () => typeof import("node:sqlite") | undefined
+  readonly createServer?: typeof net.createServer
 }
 
 /** Says who holds the directory. */
@@ -42,14 +43,20 @@ export const parseStartTicks = (stat: string): string | undefined => {
   return deadStates.has(fields[0]!) ? undefined : fields[19]
 }
 
+const readProcess = (path: string): string | undefined => {
+  try {
+    return fs.readFileSync(path, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+/** Without a /proc nobody in a lock file counts as running: then the kernel's claims alone decide. */
 export const linuxProcesses = (procDirectory = "/proc"): ProcessTable => {
-  const bootId = () => fs.readFileSync(join(procDirectory, "sys/kernel/random/boot_id"), "utf8").trim()
+  const bootId = (): string => readProcess(join(procDirectory, "sys/kernel/random/boot_id"))?.trim() ?? ""
   const startTicks = (pid: number): string | undefined => {
-    try {
-      return parseStartTicks(fs.readFileSync(join(procDirectory, String(pid), "stat"), "utf8"))
-    } catch {
-      return undefined
-    }
+    const stat = readProcess(join(procDirectory, String(pid), "stat"))
+    return stat === undefined ? undefined : parseStartTicks(stat)
   }
   return {
     self: () => ({ pid: process.pid, startTicks: startTicks(process.pid) ?? "", bootId: bootId() }),
@@ -77,16 +84,19 @@ type Release = () => Promise<void>
 /** Resolves with undefined when somebody else, or this very process, has the claim. */
 type Claim = (directory: string, id: string) => Promise<Release | undefined>
 
-const claimSocket: Claim = (_directory, id) =>
-  new Promise((resolve, reject) => {
-    const name = createHash("sha256").update(`runelog ${id}`).digest("hex")
-    const server = net.createServer((socket) => socket.destroy())
-    server.once("error", (error) => (codeOf(error) === "EADDRINUSE" ? resolve(undefined) : reject(error)))
-    server.listen({ path: `\0runelog-${name}`, exclusive: true, backlog: 1 }, () => {
-      server.unref()
-      resolve(() => new Promise((closed) => server.close(() => closed())))
+const claimSocket =
+  (createServer: typeof net.createServer): Claim =>
+  (_directory, id) =>
+    new Promise((resolve, reject) => {
+      const name = createHash("sha256").update(`runelog ${id}`).digest("hex")
+      const server = createServer((socket) => socket.destroy())
+      server.once("error", (error) => (codeOf(error) === "EADDRINUSE" ? resolve(undefined) : reject(error)))
+      // Exclusive, for a worker of node:cluster would otherwise share the socket of its siblings.
+      server.listen({ path: `\0runelog-${name}`, exclusive: true, backlog: 1 }, () => {
+        server.unref()
+        resolve(() => new Promise((closed) => server.close(() => closed())))
+      })
     })
-  })
 
 const sqliteBusy = 5
 
@@ -140,9 +150,8 @@ export const readOwner = (path: string): LockOwner | undefined => {
 const sameOwner = (left: LockOwner | undefined, right: LockOwner): boolean =>
   left?.pid === right.pid && left.startTicks === right.startTicks && left.bootId === right.bootId
 
-/** Replaces a stale lock file by ours; false when another writer was faster. */
-const writeOwner = (path: string, self: LockOwner): boolean => {
-  fs.rmSync(path, { force: true })
+/** Creates the lock file; false when there is one. */
+const createOwner = (path: string, self: LockOwner): boolean => {
   try {
     fs.writeFileSync(path, JSON.stringify(self), { flag: "wx", mode: 0o600 })
     return true
@@ -177,11 +186,13 @@ class DirectoryClaim {
   /** Takes the lock file, unless a process that runs stands in it. */
   takeFile(): boolean {
     const self = this.#processes.self()
+    if (createOwner(this.#path, self)) return true
     const owner = readOwner(this.#path)
     // Our own name is a leftover if the kernel let us in; without the kernel's word it means that we hold it already.
     const leftover = sameOwner(owner, self) && this.#releases.length > 0
     if (owner !== undefined && !leftover && this.#processes.isAlive(owner)) return false
-    return writeOwner(this.#path, self)
+    fs.writeFileSync(this.#path, JSON.stringify(self))
+    return true
   }
 
   async drop(): Promise<void> {
@@ -204,23 +215,28 @@ class DirectoryClaim {
   }
 }
 
-const defaultProcesses = (platform: NodeJS.Platform): ProcessTable =>
-  platform === "linux" && fs.existsSync("/proc/self/stat") ? linuxProcesses() : portableProcesses()
+const claimsOf = (platform: NodeJS.Platform, options: NodeLockOptions): ReadonlyArray<Claim> => {
+  const sqlite = (options.loadSqlite ?? (() => process.getBuiltinModule("node:sqlite")))()
+  return [
+    ...(platform === "linux" ? [claimSocket(options.createServer ?? net.createServer)] : []),
+    ...(sqlite === undefined ? [] : [claimGuard(sqlite)])
+  ]
+}
 
+/**
+ * The lock of a directory. Where neither claim exists (Node without SQLite, not on Linux) only the lock file and the
+ * liveness of its owner are left, and two processes that find the same stale file at once could both take it.
+ */
 export const makeNodeLock = (options: NodeLockOptions = {}): NodeLock => {
   const platform = options.platform ?? process.platform
-  const processes = options.processes ?? defaultProcesses(platform)
-  const loadSqlite = options.loadSqlite ?? (() => process.getBuiltinModule("node:sqlite"))
+  const processes = options.processes ?? (platform === "linux" ? linuxProcesses() : portableProcesses())
   return async (directory) => {
     const id = identityOf(directory)
-    const sqlite = loadSqlite()
-    const claims = [
-      ...(platform === "linux" ? [claimSocket] : []),
-      ...(sqlite === undefined ? [] : [claimGuard(sqlite)])
-    ]
     const claim = new DirectoryClaim(directory, processes)
     try {
-      for (const next of claims) if (!(await claim.add(next(directory, id)))) return await claim.held()
+      for (const next of claimsOf(platform, options)) {
+        if (!(await claim.add(next(directory, id)))) return await claim.held()
+      }
       return claim.takeFile() ? claim.acquired() : await claim.held()
     } catch (error) {
       await claim.drop()

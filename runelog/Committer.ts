@@ -1,0 +1,304 @@
+// Group commit. Appends are encoded into the open batch; once per turn of the event loop the waiting batch
+// is written to the journal in one piece and synced, and only then is anyone told. At most one batch is
+// unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
+// the writer for good; a write that finds no room is rolled back as if it never was.
+import { type Batch, type Entry, type Group, encodeAppend, encodeRemoval, groupBytes, measure, openBatch } from "./Batch.ts"
+import { Busy, DiskFull, EventIdOutOfOrder, WriterClosed, WriterPoisoned } from "./Errors.ts"
+import type { Journal, Placement } from "./Journal.ts"
+import { BATCH_HEADER_BYTES, alignPage, groupKind, sealBatch } from "./JournalBatch.ts"
+import type { Limits } from "./Limits.ts"
+import { type LogState, commitExtent, rollBack } from "./LogState.ts"
+import type { Slab, Slabs } from "./Slabs.ts"
+import type { SyncPolicy } from "./SyncPolicy.ts"
+
+export interface CommitterOptions {
+  readonly path: string
+  readonly journal: Journal
+  readonly slabs: Slabs
+  readonly limits: Limits
+  readonly policy: SyncPolicy
+  readonly nonce: bigint
+  readonly firstSequence: number
+  readonly nowMs: () => number
+  /** Called after the groups of a batch became durable, before its appenders are told. */
+  readonly onDurable: (groups: ReadonlyArray<Group>, sequence: number) => void
+  /** Called when a batch finds no room in the journal. */
+  readonly onNoRoom: () => void
+  readonly onPoison: (error: WriterPoisoned) => void
+}
+
+export class Committer {
+  private readonly options: CommitterOptions
+  private open: Batch | undefined
+  private slab: Slab | undefined
+  /** Closed batches that wait for their turn, oldest first. */
+  private readonly queue: Array<Batch> = []
+  private scheduled = false
+  private syncing = false
+  private waitingForRoom = false
+  private full: DiskFull | undefined
+  private poison: WriterPoisoned | undefined
+  private closed = false
+  private inFlightBytes = 0
+  private readonly readyWaiters: Array<() => void> = []
+  private readonly idleWaiters: Array<() => void> = []
+  private previousHeaderCrc = 0
+  /** The sequence of the next batch. */
+  sequence: number
+
+  constructor(options: CommitterOptions) {
+    this.options = options
+    this.sequence = options.firstSequence
+  }
+
+  /** Resolves when the entries are on stable storage. All appends of one batch share one promise. */
+  append(log: LogState, firstEventId: number, entries: ReadonlyArray<Entry>, options: { readonly terminal: boolean }): Promise<void> {
+    const refusal = this.refusal(options.terminal)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const measured = measure(log, entries, this.options.limits)
+    if (measured._tag === "Refused") return Promise.reject(measured.error)
+    if (firstEventId !== log.nextEventId) {
+      return Promise.reject(new EventIdOutOfOrder({ log: log.name, expected: log.nextEventId, got: firstEventId }))
+    }
+    const batch = this.batchFor(measured.bytesBound + groupBytes(log))
+    const before = batch.end
+    encodeAppend(batch, log, entries, this.options.limits)
+    return this.enqueue(batch, batch.end - before, options.terminal)
+  }
+
+  /** Resolves when it is durable that the log is to be removed. */
+  remove(log: LogState): Promise<void> {
+    const refusal = this.refusal(true)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const batch = this.batchFor(groupBytes(log))
+    encodeRemoval(batch, log)
+    return this.enqueue(batch, groupBytes(log), true)
+  }
+
+  /** Resolves when an append would not be answered Busy. */
+  ready(): Promise<void> {
+    if (!this.overloaded) return Promise.resolve()
+    return new Promise((resolve) => this.readyWaiters.push(resolve))
+  }
+
+  /** Resolves when nothing waits for the disk any more, whatever became of it. */
+  idle(): Promise<void> {
+    if (this.open === undefined && this.queue.length === 0 && !this.syncing) return Promise.resolve()
+    return new Promise((resolve) => this.idleWaiters.push(resolve))
+  }
+
+  /** No append is taken from here on; those taken before are still committed. */
+  close(): void {
+    this.closed = true
+  }
+
+  get poisoned(): WriterPoisoned | undefined {
+    return this.poison
+  }
+
+  get overloaded(): boolean {
+    const { limits, slabs } = this.options
+    return this.inFlightBytes > limits.inFlightBytesMax || slabs.bytes > limits.pendingBytesMax
+  }
+
+  /** The journal has room again: go on with what waits. */
+  roomFound(): void {
+    this.full = undefined
+    this.waitingForRoom = false
+    this.tellReady()
+    this.schedule()
+  }
+
+  /** Neither a checkpoint nor a new file can make room: refuse what waits, and what comes, until there is some. */
+  noRoomPossible(error: DiskFull): void {
+    this.full = error
+    if (!this.waitingForRoom) return
+    this.waitingForRoom = false
+    this.rejectAll(error)
+  }
+
+  private refusal(terminal: boolean): Busy | DiskFull | WriterClosed | WriterPoisoned | undefined {
+    if (this.poison !== undefined) return this.poison
+    if (this.closed) return new WriterClosed({ path: this.options.path })
+    if (terminal) return undefined
+    if (this.full !== undefined) {
+      this.options.onNoRoom()
+      return this.full
+    }
+    if (!this.overloaded) return undefined
+    return new Busy({ inFlightBytes: this.inFlightBytes, inFlightBytesMax: this.options.limits.inFlightBytesMax })
+  }
+
+  private batchFor(bytesBound: number): Batch {
+    const open = this.open
+    const bytes = open === undefined ? 0 : open.end - open.start + bytesBound
+    const fits = open !== undefined && open.start + bytes <= open.slab.buffer.length && bytes <= this.options.slabs.slabBytes
+    if (fits) return open
+    if (open !== undefined) this.closeOpen(open)
+    const slab = this.slabFor(bytesBound)
+    this.options.slabs.retain(slab)
+    this.open = openBatch(slab)
+    return this.open
+  }
+
+  private slabFor(bytesBound: number): Slab {
+    const { slabs } = this.options
+    const current = this.slab
+    const needed = BATCH_HEADER_BYTES + bytesBound
+    if (current !== undefined && alignPage(current.used) + needed <= current.buffer.length) return current
+    if (current !== undefined) slabs.release(current)
+    this.slab = slabs.take(alignPage(needed))
+    return this.slab
+  }
+
+  private closeOpen(batch: Batch): void {
+    batch.slab.used = alignPage(batch.end)
+    this.queue.push(batch)
+    this.open = undefined
+  }
+
+  private enqueue(batch: Batch, bytes: number, terminal: boolean): Promise<void> {
+    if (!terminal) batch.terminal = false
+    this.inFlightBytes += bytes
+    this.schedule()
+    return batch.durable
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.syncing || this.waitingForRoom) return
+    this.scheduled = true
+    setImmediate(this.commitNext)
+  }
+
+  private readonly commitNext = (): void => {
+    this.scheduled = false
+    if (this.queue.length === 0 && this.open !== undefined) this.closeOpen(this.open)
+    const batch = this.queue[0]
+    if (batch === undefined || this.poison !== undefined) return
+    const bytes = alignPage(batch.end) - batch.start
+    const placement = this.options.journal.place(bytes, { mayUseReserve: batch.terminal })
+    if (placement === undefined) {
+      this.waitingForRoom = true
+      this.options.onNoRoom()
+      return
+    }
+    this.queue.shift()
+    this.write(batch, placement, bytes)
+  }
+
+  private write(batch: Batch, placement: Placement, bytes: number): void {
+    const { journal } = placement
+    const headerCrc = sealBatch(batch.slab, batch.start, {
+      payloadBytes: batch.end - batch.start - BATCH_HEADER_BYTES,
+      sequence: this.sequence,
+      nonce: this.options.nonce,
+      previousHeaderCrc: this.previousHeaderCrc,
+      groups: batch.groups.length
+    })
+    batch.slab.buffer.fill(0, batch.end, batch.start + bytes)
+    try {
+      journal.file.writeNow(batch.slab.buffer, batch.start, bytes, placement.position)
+    } catch (error) {
+      this.writeFailed(batch, placement, error)
+      return
+    }
+    journal.lastSequence = this.sequence
+    this.previousHeaderCrc = headerCrc
+    this.sync(batch, journal.file)
+  }
+
+  private sync(batch: Batch, file: { readonly sync: () => Promise<void>; readonly syncNow: () => void }): void {
+    const { nowMs, policy } = this.options
+    const startedMs = nowMs()
+    if (policy.mode === "inline") {
+      try {
+        file.syncNow()
+      } catch (error) {
+        this.fail(batch, error)
+        return
+      }
+      policy.observe(nowMs() - startedMs)
+      this.settle(batch)
+      return
+    }
+    this.syncing = true
+    file.sync().then(
+      () => {
+        this.syncing = false
+        policy.observe(nowMs() - startedMs)
+        this.settle(batch)
+      },
+      (error) => {
+        this.syncing = false
+        this.fail(batch, error)
+      }
+    )
+  }
+
+  private settle(batch: Batch): void {
+    const sequence = this.sequence
+    this.sequence += 1
+    this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
+    for (const group of batch.groups) this.commitGroup(batch, group, sequence)
+    this.options.onDurable(batch.groups, sequence)
+    this.options.slabs.release(batch.slab)
+    batch.resolve()
+    this.tellReady()
+    if (this.queue.length > 0 || this.open !== undefined) this.schedule()
+    else this.tellIdle()
+  }
+
+  private commitGroup(batch: Batch, group: Group, sequence: number): void {
+    if (group.kind === groupKind.removal) return
+    const { log, start, end, firstEventId, lastEventId, position } = group
+    this.options.slabs.retain(batch.slab)
+    commitExtent(log, { slab: batch.slab, start, end, firstEventId, lastEventId, sequence, segment: group.segment!, position }, group.crc)
+  }
+
+  private writeFailed(batch: Batch, placement: Placement, error: unknown): void {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== "ENOSPC" && code !== "EDQUOT") {
+      this.fail(batch, error)
+      return
+    }
+    this.options.journal.unplace(placement)
+    this.queue.unshift(batch)
+    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: String(error) }))
+  }
+
+  private fail(batch: Batch, error: unknown): void {
+    this.queue.unshift(batch)
+    this.poisonWith(new WriterPoisoned({ path: this.options.path, cause: error }))
+  }
+
+  /** The disk failed: nothing is acknowledged from here on. */
+  poisonWith(error: WriterPoisoned): void {
+    if (this.poison !== undefined) return
+    this.poison = error
+    this.rejectAll(error)
+    this.options.onPoison(error)
+  }
+
+  /** Nothing that waits becomes durable: every log goes back to where it was acknowledged. */
+  private rejectAll(error: DiskFull | WriterPoisoned): void {
+    if (this.open !== undefined) this.closeOpen(this.open)
+    for (const batch of this.queue.splice(0)) {
+      for (const group of batch.groups) rollBack(group.log)
+      this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
+      this.options.slabs.release(batch.slab)
+      batch.reject(error)
+    }
+    this.tellReady()
+    this.tellIdle()
+  }
+
+  /** Wakes appenders that were answered Busy, if there is room; also called when pending frames were written away. */
+  tellReady(): void {
+    if (this.overloaded) return
+    for (const resolve of this.readyWaiters.splice(0)) resolve()
+  }
+
+  private tellIdle(): void {
+    for (const resolve of this.idleWaiters.splice(0)) resolve()
+  }
+}

@@ -1,0 +1,74 @@
+// Open segment files, few at a time. A file in use is never closed; the least recently used idle one goes
+// when there are too many. A file that was replaced or removed is forgotten: who still reads it finishes.
+import type { Disk, DiskFile } from "./Disk.ts"
+
+interface Cached {
+  readonly file: Promise<DiskFile>
+  users: number
+  forgotten: boolean
+}
+
+export class FileCache {
+  private readonly disk: Disk
+  private readonly filesMax: number
+  private readonly cached = new Map<string, Cached>()
+
+  constructor(disk: Disk, filesMax: number) {
+    this.disk = disk
+    this.filesMax = filesMax
+  }
+
+  async use<A>(path: string, body: (file: DiskFile) => Promise<A>): Promise<A> {
+    const entry = this.enter(path)
+    try {
+      return await body(await entry.file)
+    } finally {
+      await this.leave(path, entry)
+    }
+  }
+
+  private enter(path: string): Cached {
+    const entry = this.cached.get(path) ?? { file: this.disk.open(path, "write"), users: 0, forgotten: false }
+    entry.users += 1
+    this.cached.delete(path)
+    this.cached.set(path, entry)
+    return entry
+  }
+
+  private async leave(path: string, entry: Cached): Promise<void> {
+    entry.users -= 1
+    const opened = await entry.file.then(
+      () => true,
+      () => false
+    )
+    if (!opened) {
+      if (this.cached.get(path) === entry) this.cached.delete(path)
+    } else if (entry.forgotten && entry.users === 0) {
+      await (await entry.file).close()
+    } else if (this.cached.size > this.filesMax) {
+      await this.closeIdle()
+    }
+  }
+
+  private async closeIdle(): Promise<void> {
+    for (const [path, entry] of this.cached) {
+      if (entry.users > 0) continue
+      this.cached.delete(path)
+      await (await entry.file).close()
+      return
+    }
+  }
+
+  /** The next use opens the path anew. */
+  async forget(path: string): Promise<void> {
+    const entry = this.cached.get(path)
+    if (entry === undefined) return
+    this.cached.delete(path)
+    entry.forgotten = true
+    if (entry.users === 0) await (await entry.file).close()
+  }
+
+  async closeAll(): Promise<void> {
+    for (const path of [...this.cached.keys()]) await this.forget(path)
+  }
+}

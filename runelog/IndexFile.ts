@@ -1,0 +1,56 @@
+// The `.idx` file beside a segment: its sparse index and how far it is known to be durable. Derived data:
+// missing, old or torn, it only costs a scan. It is written after the sync it speaks of, so where it is
+// intact and the segment is shorter than it says, acknowledged frames are gone.
+import { crc32c } from "./Crc32c.ts"
+import { bytesOf } from "./Frame.ts"
+import type { SparseIndex } from "./LogState.ts"
+
+const MAGIC = Buffer.from("ECHSIDX\n", "latin1")
+const VERSION = 1
+const HEADER_BYTES = 32
+const ENTRY_BYTES = 16
+const TWO_32 = 2 ** 32
+
+export interface IndexContent {
+  readonly index: SparseIndex
+  /** The segment was synced up to here. */
+  readonly durableBytes: number
+}
+
+const setNumber = (view: DataView, position: number, value: number) => {
+  view.setUint32(position, value % TWO_32, true)
+  view.setUint32(position + 4, Math.floor(value / TWO_32), true)
+}
+const getNumber = (view: DataView, position: number) =>
+  view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
+
+export const encodeIndex = (content: IndexContent): Buffer => {
+  const { ids, offsets } = content.index
+  const bytes = bytesOf(Buffer.alloc(HEADER_BYTES + ids.length * ENTRY_BYTES))
+  MAGIC.copy(bytes.buffer)
+  bytes.view.setUint32(12, VERSION, true)
+  bytes.view.setUint32(16, ids.length, true)
+  setNumber(bytes.view, 24, content.durableBytes)
+  for (let entry = 0; entry < ids.length; entry++) {
+    setNumber(bytes.view, HEADER_BYTES + entry * ENTRY_BYTES, ids[entry]!)
+    setNumber(bytes.view, HEADER_BYTES + entry * ENTRY_BYTES + 8, offsets[entry]!)
+  }
+  bytes.view.setUint32(8, crc32c(bytes.buffer, 12, bytes.buffer.length, 0), true)
+  return bytes.buffer
+}
+
+/** The content, or nothing when the bytes are not an intact index of this version. */
+export const decodeIndex = (buffer: Buffer): IndexContent | undefined => {
+  if (buffer.length < HEADER_BYTES || MAGIC.compare(buffer, 0, MAGIC.length) !== 0) return undefined
+  const { view } = bytesOf(buffer)
+  const entries = view.getUint32(16, true)
+  const length = HEADER_BYTES + entries * ENTRY_BYTES
+  if (view.getUint32(12, true) !== VERSION || length > buffer.length) return undefined
+  if (crc32c(buffer, 12, length, 0) !== view.getUint32(8, true)) return undefined
+  const index: SparseIndex = { ids: [], offsets: [] }
+  for (let entry = 0; entry < entries; entry++) {
+    index.ids.push(getNumber(view, HEADER_BYTES + entry * ENTRY_BYTES))
+    index.offsets.push(getNumber(view, HEADER_BYTES + entry * ENTRY_BYTES + 8))
+  }
+  return { index, durableBytes: getNumber(view, 24) }
+}

@@ -1,0 +1,148 @@
+// Reads what a journal holds: every intact batch of every file, told apart from the stale ones that recycled
+// files still carry. Decides whether what is missing was never acknowledged (the last batch, torn) or
+// is damage (a hole before a later batch).
+import { crc32c } from "./Crc32c.ts"
+import type { Disk, DiskFile } from "./Disk.ts"
+import { ForeignFile, FormatUnsupported, JournalCorrupt } from "./Errors.ts"
+import { type Bytes, bytesOf } from "./Frame.ts"
+import { isJournalFileName, isJournalLeftover } from "./Journal.ts"
+import {
+  BATCH_HEADER_BYTES,
+  type BatchHeader,
+  JOURNAL_PAGE_BYTES,
+  JOURNAL_VERSION,
+  alignPage,
+  decodeJournalFileHeader,
+  readBatchHeader
+} from "./JournalBatch.ts"
+
+export interface FoundBatch extends BatchHeader {
+  readonly headerCrc: number
+  readonly name: string
+  readonly offset: number
+}
+
+export interface FoundFile {
+  readonly name: string
+  readonly path: string
+  readonly bytes: number
+}
+
+export interface JournalContent {
+  readonly files: ReadonlyArray<FoundFile>
+  /** The batches that recovery must apply, in order, without a hole. */
+  readonly batches: ReadonlyArray<FoundBatch>
+  /** The highest sequence seen, stale batches included. */
+  readonly lastSequence: number
+  /** Damage: batches behind it are not in `batches`. */
+  readonly damage: JournalCorrupt | undefined
+}
+
+export interface JournalScanOptions {
+  readonly disk: Disk
+  readonly directory: string
+  readonly directoryId: string
+  /** Batches below it are not needed. */
+  readonly floor: number
+}
+
+const CHUNK_BYTES = 1024 * 1024
+
+export const listJournal = async (disk: Disk, directory: string): Promise<{ readonly files: ReadonlyArray<string>; readonly leftovers: ReadonlyArray<string> }> => {
+  const files: Array<string> = []
+  const leftovers: Array<string> = []
+  for (const entry of await disk.list(directory)) {
+    if (entry.kind === "file" && isJournalFileName(entry.name)) files.push(entry.name)
+    else if (entry.kind === "file" && isJournalLeftover(entry.name)) leftovers.push(entry.name)
+    else throw new ForeignFile({ file: `${directory}/${entry.name}` })
+  }
+  return { files, leftovers }
+}
+
+export const scanJournal = async (options: JournalScanOptions): Promise<JournalContent> => {
+  const { disk, directory } = options
+  const files: Array<FoundFile> = []
+  const found: Array<FoundBatch> = []
+  const damages: Array<JournalCorrupt> = []
+  for (const name of (await listJournal(disk, directory)).files) {
+    const path = `${directory}/${name}`
+    const file = await disk.open(path, "read")
+    try {
+      const damage = await checkFileHeader(file, path, options.directoryId)
+      if (damage !== undefined) damages.push(damage)
+      const bytes = await file.size()
+      files.push({ name, path, bytes })
+      found.push(...(await findBatches(file, name, bytes)))
+    } finally {
+      await file.close()
+    }
+  }
+  const lastSequence = found.reduce((last, batch) => Math.max(last, batch.sequence), options.floor - 1)
+  const needed = selectNeeded(options, found)
+  return { files, lastSequence, batches: needed.batches, damage: damages[0] ?? needed.damage }
+}
+
+const checkFileHeader = async (file: DiskFile, path: string, directoryId: string): Promise<JournalCorrupt | undefined> => {
+  const buffer = Buffer.alloc(JOURNAL_PAGE_BYTES)
+  const read = await file.read(buffer, 0, buffer.length, 0)
+  const header = decodeJournalFileHeader(buffer.subarray(0, read))
+  if (header._tag === "Fault") return new JournalCorrupt({ file: path, offset: 0, reason: header.reason })
+  if (header.version !== JOURNAL_VERSION) throw new FormatUnsupported({ file: path, version: header.version, supported: JOURNAL_VERSION })
+  if (header.directoryId !== directoryId) throw new ForeignFile({ file: path })
+  return undefined
+}
+
+/** Every intact batch of a file, wherever it starts. */
+const findBatches = async (file: DiskFile, name: string, size: number): Promise<ReadonlyArray<FoundBatch>> => {
+  const found: Array<FoundBatch> = []
+  const chunk = bytesOf(Buffer.alloc(CHUNK_BYTES))
+  let chunkStart = -1
+  let chunkBytes = 0
+  let offset = JOURNAL_PAGE_BYTES
+  while (offset + BATCH_HEADER_BYTES <= size) {
+    if (chunkStart < 0 || offset + BATCH_HEADER_BYTES > chunkStart + chunkBytes) {
+      chunkStart = offset
+      chunkBytes = await file.read(chunk.buffer, 0, CHUNK_BYTES, offset)
+    }
+    const header = readBatchHeader(chunk, offset - chunkStart)
+    const whole = header !== undefined && (await payloadHolds(file, offset, header))
+    if (header !== undefined && whole) found.push({ ...header, name, offset })
+    offset += whole && header !== undefined ? alignPage(BATCH_HEADER_BYTES + header.payloadBytes) : JOURNAL_PAGE_BYTES
+  }
+  return found
+}
+
+const payloadHolds = async (file: DiskFile, offset: number, header: BatchHeader): Promise<boolean> => {
+  const payload = await readPayload(file, offset, header)
+  return payload !== undefined && crc32c(payload.buffer, 0, payload.buffer.length, 0) === header.payloadCrc
+}
+
+/** The payload of a batch, or nothing when the file ends before it does. */
+export const readPayload = async (file: DiskFile, offset: number, header: BatchHeader): Promise<Bytes | undefined> => {
+  const size = await file.size()
+  if (offset + BATCH_HEADER_BYTES + header.payloadBytes > size) return undefined
+  const payload = bytesOf(Buffer.allocUnsafe(header.payloadBytes))
+  await file.read(payload.buffer, 0, header.payloadBytes, offset + BATCH_HEADER_BYTES)
+  return payload
+}
+
+/** The newest writer's batches from the floor on. Everything of earlier writers was checkpointed before it wrote. */
+const selectNeeded = (
+  options: JournalScanOptions,
+  found: ReadonlyArray<FoundBatch>
+): { readonly batches: ReadonlyArray<FoundBatch>; readonly damage: JournalCorrupt | undefined } => {
+  const sorted = found.filter((batch) => batch.sequence >= options.floor).sort((left, right) => left.sequence - right.sequence)
+  const batches: Array<FoundBatch> = []
+  let expected = options.floor
+  for (const batch of sorted) {
+    const before = batches[batches.length - 1]
+    const follows = batch.sequence === expected && (before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce))
+    if (!follows) {
+      const reason = `batch ${expected} is missing before batch ${batch.sequence}`
+      return { batches, damage: new JournalCorrupt({ file: `${options.directory}/${batch.name}`, offset: batch.offset, reason }) }
+    }
+    batches.push(batch)
+    expected = batch.sequence + 1
+  }
+  return { batches, damage: undefined }
+}

@@ -1,0 +1,158 @@
+// What the engine knows of one log in memory. Three positions matter, each a prefix of the next: what is
+// written to segment files, what is durable (journal synced, acknowledged), what is encoded (waiting for
+// the sync). `rollBack` returns from encoded to durable, the one way back there is.
+import type { LogDamaged } from "./Errors.ts"
+import { Gate } from "./Gate.ts"
+import type { Seal } from "./SealFrame.ts"
+import { SEGMENT_HEADER_BYTES, encodeSegmentHeader } from "./Segment.ts"
+import type { Slab } from "./Slabs.ts"
+
+/** Sparse index of a segment: `offsets[i]` is where the frame with id `ids[i]` starts. */
+export interface SparseIndex {
+  readonly ids: Array<number>
+  readonly offsets: Array<number>
+}
+
+export interface SegmentState {
+  readonly firstEventId: number
+  readonly previousHeadCrc: number
+  readonly headerCrc: number
+  index: SparseIndex
+  /** End of the encoded frames, as an offset in the file. */
+  bytes: number
+  /** End of the durable frames. */
+  durableBytes: number
+  /** End of the frames that were written to the file. */
+  writtenBytes: number
+  /** The file and its header exist. */
+  created: boolean
+  /** Bytes were written that no sync has covered. */
+  unsynced: boolean
+  /** The directory entry of the file is not yet durable. */
+  entryUnsynced: boolean
+  /** No frame is added any more; the seal follows. */
+  closing: boolean
+  seal: Seal | undefined
+  /** Entries and durable bytes that the `.idx` file speaks of. */
+  indexedEntries: number
+  indexedBytes: number
+}
+
+/** Frames of one log that lie in one slab and belong to one segment. */
+export interface Extent {
+  readonly slab: Slab
+  readonly start: number
+  readonly end: number
+  readonly firstEventId: number
+  readonly lastEventId: number
+  /** The journal batch that made them durable. */
+  readonly sequence: number
+  readonly segment: SegmentState
+  /** Where they go in the segment's file. */
+  readonly position: number
+}
+
+export interface LogState {
+  readonly name: string
+  readonly nameBytes: Uint8Array
+  nextEventId: number
+  crc: number
+  durableEventId: number
+  durableCrc: number
+  writtenEventId: number
+  readonly segments: Array<SegmentState>
+  durableSegments: number
+  readonly pending: Array<Extent>
+  pendingBytes: number
+  /** Sequence of the oldest batch with frames of this log that no segment sync covers; 0 when there is none. */
+  unsyncedSequence: number
+  /** Orders page reads and the exchange of segment files. */
+  readonly gate: Gate
+  /** Resolves when the flush under way ends. */
+  flushing: Promise<void> | undefined
+  damage: LogDamaged | undefined
+  /** Where the page that was read last ended: a reader that goes on needs no index. */
+  readEnd: { readonly segment: SegmentState; readonly eventId: number; readonly offset: number } | undefined
+}
+
+export const emptyLog = (name: string): LogState => ({
+  name,
+  nameBytes: Buffer.from(name, "latin1"),
+  nextEventId: 1,
+  crc: 0,
+  durableEventId: 0,
+  durableCrc: 0,
+  writtenEventId: 0,
+  segments: [],
+  durableSegments: 0,
+  pending: [],
+  pendingBytes: 0,
+  unsyncedSequence: 0,
+  gate: new Gate(),
+  flushing: undefined,
+  damage: undefined,
+  readEnd: undefined
+})
+
+/** Starts the segment that the next frame will be the first of. */
+export const startSegment = (log: LogState): SegmentState => {
+  const previousHeadCrc = log.segments.length === 0 ? 0 : log.crc
+  const { crc } = encodeSegmentHeader({ log: log.name, firstEventId: log.nextEventId, previousHeadCrc })
+  const segment: SegmentState = {
+    firstEventId: log.nextEventId,
+    previousHeadCrc,
+    headerCrc: crc,
+    index: { ids: [], offsets: [] },
+    bytes: SEGMENT_HEADER_BYTES,
+    durableBytes: SEGMENT_HEADER_BYTES,
+    writtenBytes: SEGMENT_HEADER_BYTES,
+    created: false,
+    unsynced: false,
+    entryUnsynced: false,
+    closing: false,
+    seal: undefined,
+    indexedEntries: 0,
+    indexedBytes: 0
+  }
+  log.segments.push(segment)
+  log.crc = crc
+  return segment
+}
+
+export const lastSegment = (log: LogState): SegmentState | undefined => log.segments[log.segments.length - 1]
+
+const truncateIndex = (index: SparseIndex, bytes: number): void => {
+  while (index.offsets.length > 0 && index.offsets[index.offsets.length - 1]! >= bytes) {
+    index.offsets.pop()
+    index.ids.pop()
+  }
+}
+
+/** Forgets everything that was encoded but did not become durable. */
+export const rollBack = (log: LogState): void => {
+  log.nextEventId = log.durableEventId + 1
+  log.crc = log.durableCrc
+  log.segments.length = log.durableSegments
+  const segment = lastSegment(log)
+  if (segment === undefined) return
+  segment.bytes = segment.durableBytes
+  truncateIndex(segment.index, segment.bytes)
+}
+
+/** The frames of `extent` became durable. */
+export const commitExtent = (log: LogState, extent: Extent, crc: number): void => {
+  log.durableEventId = extent.lastEventId
+  log.durableCrc = crc
+  extent.segment.durableBytes = extent.position + (extent.end - extent.start)
+  if (log.durableSegments < log.segments.length) log.durableSegments = log.segments.indexOf(extent.segment) + 1
+  log.pending.push(extent)
+  log.pendingBytes += extent.end - extent.start
+  if (log.unsyncedSequence === 0) log.unsyncedSequence = extent.sequence
+}
+
+/** Nothing of this log would be lost by forgetting its state. */
+export const isIdle = (log: LogState): boolean =>
+  log.pending.length === 0 &&
+  log.unsyncedSequence === 0 &&
+  log.flushing === undefined &&
+  log.nextEventId === log.durableEventId + 1

@@ -1,0 +1,229 @@
+// The work behind the commits: writes pending frames to segments when they grow heavy, checkpoints
+// journal files that are full so that they can be recycled, makes new ones, and seals segments that
+// rotation closed. Everything goes through the thread pool in small pieces, so no append waits for it
+// unless the journal is truly out of room.
+import type { Committer } from "./Committer.ts"
+import { DiskFull, WriterPoisoned } from "./Errors.ts"
+import type { Journal } from "./Journal.ts"
+import type { Limits } from "./Limits.ts"
+import type { LogState } from "./LogState.ts"
+import type { MetaFile } from "./MetaFile.ts"
+import type { SegmentStore } from "./SegmentStore.ts"
+import type { Slabs } from "./Slabs.ts"
+
+export interface MaintenanceOptions {
+  readonly path: string
+  readonly journal: Journal
+  readonly meta: MetaFile
+  readonly store: SegmentStore
+  readonly slabs: Slabs
+  readonly limits: Limits
+  /** Seals the closed segments of a log. */
+  readonly seal: (log: LogState) => Promise<void>
+  /** Removes the files of a log whose removal is durable. */
+  readonly removeFiles: (log: LogState) => Promise<void>
+}
+
+/** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
+const LANES = 3
+
+const isFull = (error: unknown): boolean => {
+  const { code } = error as NodeJS.ErrnoException
+  return code === "ENOSPC" || code === "EDQUOT"
+}
+
+export class Maintenance {
+  private readonly options: MaintenanceOptions
+  committer!: Committer
+  /** Logs with frames in memory, the longest waiting first. */
+  private readonly pending = new Set<LogState>()
+  private readonly heavy = new Set<LogState>()
+  /** Logs with frames that only the journal makes durable. */
+  private readonly unsynced = new Set<LogState>()
+  private readonly closedSegments = new Set<LogState>()
+  private readonly removals = new Map<LogState, number>()
+  private running: Promise<void> | undefined
+  private roomWanted = false
+  private stopped = false
+  /** The disk had no room: work only when somebody asks for room again. */
+  private full = false
+  /** A file could not be made for want of room; not tried again until somebody asks for room. */
+  private growthBlocked = false
+  /** A seal found no room for its copy; the segments stay as they are until the next start. */
+  private sealBlocked = false
+
+  constructor(options: MaintenanceOptions) {
+    this.options = options
+  }
+
+  attach(committer: Committer): void {
+    this.committer = committer
+  }
+
+  /** Frames of this log became durable. */
+  noteDurable(log: LogState): void {
+    this.pending.add(log)
+    this.unsynced.add(log)
+    if (log.pendingBytes >= this.options.limits.segmentWriteBytes) this.heavy.add(log)
+    const closed = log.segments[log.durableSegments - 2]
+    if (closed !== undefined && closed.seal === undefined && !this.sealBlocked) this.closedSegments.add(log)
+  }
+
+  noteRemoval(log: LogState, sequence: number): void {
+    this.removals.set(log, sequence)
+  }
+
+  noteSynced(log: LogState): void {
+    this.unsynced.delete(log)
+  }
+
+  /** A batch waits for journal room. */
+  wantRoom(): void {
+    this.roomWanted = true
+    this.wake()
+  }
+
+  /** Starts the work if there is any; cheap to call after every commit. */
+  wake(): void {
+    if (this.running !== undefined || this.stopped || !this.hasWork) return
+    this.running = this.work().finally(() => {
+      this.running = undefined
+      this.wake()
+    })
+  }
+
+  private get slabsCrowded(): boolean {
+    return this.options.slabs.bytes * 2 > this.options.limits.pendingBytesMax && this.pending.size > 0
+  }
+
+  private get hasWork(): boolean {
+    const { journal } = this.options
+    if (this.roomWanted || this.full) return this.roomWanted
+    return (
+      this.heavy.size > 0 ||
+      this.closedSegments.size > 0 ||
+      this.removals.size > 0 ||
+      (journal.wantsGrowth && !this.growthBlocked) ||
+      journal.checkpointTarget > 0 ||
+      this.slabsCrowded
+    )
+  }
+
+  private async work(): Promise<void> {
+    try {
+      await this.round()
+    } catch (error) {
+      if (isFull(error)) this.noRoom(error)
+      else this.poison(error)
+    }
+  }
+
+  private async round(): Promise<void> {
+    const { journal } = this.options
+    const roomWanted = this.roomWanted
+    this.roomWanted = false
+    if (roomWanted) this.growthBlocked = false
+    const growth = this.growJournal()
+    try {
+      await this.flushAll(this.heavy, { sync: false })
+      if (this.slabsCrowded) await this.flushOldest()
+      // Removals first: a checkpoint frees nothing that still waits for them.
+      await this.removeAll()
+      const target = roomWanted ? this.committer.sequence : journal.checkpointTarget
+      if (target > 0) await this.checkpoint(target)
+      await this.sealAll()
+    } finally {
+      await growth
+    }
+    this.full = false
+    this.committer.roomFound()
+  }
+
+  private async growJournal(): Promise<void> {
+    const { journal } = this.options
+    if (!journal.wantsGrowth || this.growthBlocked) return
+    await journal.grow().catch((error) => {
+      if (!isFull(error)) throw error
+      this.growthBlocked = true
+    })
+  }
+
+  /** Brings every frame of batches up to `target` into synced segments, then frees the journal behind them. */
+  async checkpoint(target: number): Promise<void> {
+    const due = new Set([...this.unsynced].filter((log) => log.unsyncedSequence <= target))
+    await this.flushAll(due, { sync: true })
+    await this.removeAll()
+    await this.options.store.syncRoot()
+    const floor = this.lowestNeeded()
+    // The journal is overwritten only once it is durable that recovery does not need it.
+    await this.options.meta.update({ floor })
+    this.options.journal.recycle(floor)
+  }
+
+  private lowestNeeded(): number {
+    let lowest = this.committer.sequence
+    for (const log of this.unsynced) lowest = Math.min(lowest, log.unsyncedSequence)
+    for (const sequence of this.removals.values()) lowest = Math.min(lowest, sequence)
+    return lowest
+  }
+
+  private async flushOldest(): Promise<void> {
+    const count = Math.ceil(this.pending.size / 2)
+    await this.flushAll(new Set([...this.pending].slice(0, count)), { sync: false })
+  }
+
+  private async flushAll(logs: Set<LogState>, options: { readonly sync: boolean }): Promise<void> {
+    const lane = async (): Promise<void> => {
+      for (const log of logs) {
+        logs.delete(log)
+        this.pending.delete(log)
+        this.heavy.delete(log)
+        try {
+          await this.options.store.flush(log, options)
+        } finally {
+          if (log.pending.length > 0) this.pending.add(log)
+        }
+        this.committer.tellReady()
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(LANES, logs.size) }, lane))
+  }
+
+  /** Removes the files of logs whose removal is durable. */
+  async removeAll(): Promise<void> {
+    for (const [log] of this.removals) {
+      this.pending.delete(log)
+      this.heavy.delete(log)
+      this.unsynced.delete(log)
+      this.closedSegments.delete(log)
+      await this.options.removeFiles(log)
+      this.removals.delete(log)
+    }
+  }
+
+  private async sealAll(): Promise<void> {
+    for (const log of this.closedSegments) {
+      this.closedSegments.delete(log)
+      await this.options.seal(log).catch((error) => {
+        if (!isFull(error)) throw error
+        this.sealBlocked = true
+      })
+    }
+  }
+
+  private noRoom(error: unknown): void {
+    this.full = true
+    this.committer.noRoomPossible(new DiskFull({ path: this.options.path, reason: (error as Error).message }))
+  }
+
+  private poison(error: unknown): void {
+    this.stopped = true
+    this.committer.poisonWith(new WriterPoisoned({ path: this.options.path, cause: error }))
+  }
+
+  /** Waits for the work under way, then starts no more. */
+  async stop(): Promise<void> {
+    this.stopped = true
+    await this.running
+  }
+}

@@ -1,0 +1,159 @@
+// The file `meta` at the top of a runelog directory: its format, its identity, and from which batch on the
+// journal is needed. Two slots on pages of their own are written in turn, so a torn update leaves the
+// other one; the newest intact slot counts.
+import { crc32c } from "./Crc32c.ts"
+import type { Disk, DiskFile } from "./Disk.ts"
+import { FormatUnsupported, JournalCorrupt } from "./Errors.ts"
+import { bytesOf } from "./Frame.ts"
+
+export const META_NAME = "meta"
+export const META_VERSION = 1
+const MAGIC = Buffer.from("ECHSMETA", "latin1")
+const SLOT_BYTES = 4096
+const SLOTS = 2
+const USED_BYTES = 96
+const TWO_32 = 2 ** 32
+const at = { crc: 8, version: 12, turn: 16, floor: 24, sequence: 32, clean: 40, directoryId: 48 } as const
+
+export interface MetaState {
+  /** 32 hex digits; every journal file carries them. */
+  readonly directoryId: string
+  /** Batches below this sequence are fully in synced segments. */
+  readonly floor: number
+  /** The highest sequence in use when the slot was written. */
+  readonly sequence: number
+  /** The writer closed in order: the journal holds nothing that is needed. */
+  readonly clean: boolean
+}
+
+interface Slot extends MetaState {
+  readonly turn: number
+}
+
+const setNumber = (view: DataView, position: number, value: number) => {
+  view.setUint32(position, value % TWO_32, true)
+  view.setUint32(position + 4, Math.floor(value / TWO_32), true)
+}
+const getNumber = (view: DataView, position: number) =>
+  view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
+
+const encodeSlot = (slot: Slot): Buffer => {
+  const bytes = bytesOf(Buffer.alloc(SLOT_BYTES))
+  MAGIC.copy(bytes.buffer)
+  bytes.view.setUint32(at.version, META_VERSION, true)
+  setNumber(bytes.view, at.turn, slot.turn)
+  setNumber(bytes.view, at.floor, slot.floor)
+  setNumber(bytes.view, at.sequence, slot.sequence)
+  bytes.view.setUint8(at.clean, slot.clean ? 1 : 0)
+  bytes.buffer.write(slot.directoryId, at.directoryId, "latin1")
+  bytes.view.setUint32(at.crc, crc32c(bytes.buffer, at.version, USED_BYTES, 0), true)
+  return bytes.buffer
+}
+
+type DecodedSlot = Slot | { readonly version: number } | undefined
+
+const decodeSlot = (buffer: Buffer): DecodedSlot => {
+  const { view } = bytesOf(buffer)
+  if (MAGIC.compare(buffer, 0, MAGIC.length) !== 0) return undefined
+  if (crc32c(buffer, at.version, USED_BYTES, 0) !== view.getUint32(at.crc, true)) return undefined
+  const version = view.getUint32(at.version, true)
+  if (version !== META_VERSION) return { version }
+  return {
+    turn: getNumber(view, at.turn),
+    floor: getNumber(view, at.floor),
+    sequence: getNumber(view, at.sequence),
+    clean: view.getUint8(at.clean) === 1,
+    directoryId: buffer.toString("latin1", at.directoryId, at.directoryId + 32)
+  }
+}
+
+const readSlots = async (file: DiskFile, path: string): Promise<Slot> => {
+  const found: Array<Slot> = []
+  for (let index = 0; index < SLOTS; index++) {
+    const buffer = Buffer.alloc(SLOT_BYTES)
+    await file.read(buffer, 0, SLOT_BYTES, index * SLOT_BYTES)
+    const slot = decodeSlot(buffer)
+    if (slot === undefined) continue
+    if ("version" in slot) throw new FormatUnsupported({ file: path, version: slot.version, supported: META_VERSION })
+    found.push(slot)
+  }
+  const newest = found.sort((left, right) => right.turn - left.turn)[0]
+  if (newest === undefined) throw new JournalCorrupt({ file: path, offset: 0, reason: "neither slot is intact" })
+  return newest
+}
+
+export class MetaFile {
+  private readonly file: DiskFile
+  private slot: Slot
+  private updating: Promise<void> = Promise.resolve()
+
+  private constructor(file: DiskFile, slot: Slot) {
+    this.file = file
+    this.slot = slot
+  }
+
+  /** Opens the file of an existing directory. */
+  static async open(disk: Disk, directory: string): Promise<MetaFile> {
+    const path = `${directory}/${META_NAME}`
+    const file = await disk.open(path, "write")
+    try {
+      return new MetaFile(file, await readSlots(file, path))
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  /** Reads the state without keeping the file open. */
+  static async read(disk: Disk, directory: string): Promise<MetaState> {
+    const path = `${directory}/${META_NAME}`
+    const file = await disk.open(path, "read")
+    try {
+      return await readSlots(file, path)
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** Creates the file of a new directory, durably. */
+  static async create(disk: Disk, directory: string, directoryId: string): Promise<MetaFile> {
+    const path = `${directory}/${META_NAME}`
+    const temporary = `${path}.tmp`
+    if (await disk.exists(temporary)) await disk.remove(temporary)
+    const file = await disk.open(temporary, "create")
+    const slot: Slot = { turn: 1, directoryId, floor: 1, sequence: 0, clean: true }
+    try {
+      const buffer = encodeSlot(slot)
+      for (let index = 0; index < SLOTS; index++) await file.write(buffer, 0, SLOT_BYTES, index * SLOT_BYTES)
+      await file.sync()
+      await disk.rename(temporary, path)
+      await disk.syncDirectory(directory)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    return new MetaFile(file, slot)
+  }
+
+  get state(): MetaState {
+    return this.slot
+  }
+
+  /** Resolves when the change is durable. */
+  update(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
+    this.updating = this.updating.then(() => this.write(change))
+    return this.updating
+  }
+
+  private async write(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
+    const slot: Slot = { ...this.slot, ...change, turn: this.slot.turn + 1 }
+    await this.file.write(encodeSlot(slot), 0, SLOT_BYTES, (slot.turn % SLOTS) * SLOT_BYTES)
+    await this.file.sync()
+    this.slot = slot
+  }
+
+  async close(): Promise<void> {
+    await this.updating.catch(() => undefined)
+    await this.file.close()
+  }
+}

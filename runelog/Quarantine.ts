@@ -1,0 +1,93 @@
+// Where damage is kept: the bytes that recovery cut off, and a record per damaged log that keeps it
+// read-only until somebody decides. Nothing is ever thrown away here.
+import type { Disk, DiskFile } from "./Disk.ts"
+import { LogDamaged } from "./Errors.ts"
+
+export interface DamageRecord {
+  readonly log: string
+  readonly file: string
+  readonly offset: number
+  readonly reason: string
+}
+
+const COPY_CHUNK_BYTES = 1024 * 1024
+
+export class Quarantine {
+  private readonly disk: Disk
+  private readonly directory: string
+
+  constructor(disk: Disk, directory: string) {
+    this.disk = disk
+    this.directory = directory
+  }
+
+  private recordPath(log: string): string {
+    return `${this.directory}/${log}.json`
+  }
+
+  /** The damage recorded for a log, if any. */
+  async recall(log: string): Promise<LogDamaged | undefined> {
+    if (!(await this.disk.exists(this.recordPath(log)))) return undefined
+    const file = await this.disk.open(this.recordPath(log), "read")
+    try {
+      const buffer = Buffer.alloc(await file.size())
+      await file.read(buffer, 0, buffer.length, 0)
+      return new LogDamaged(parseRecord(buffer.toString("utf8"), { log, file: this.recordPath(log), offset: 0 }))
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** Records damage; the log stays read-only from now on. */
+  async record(damage: DamageRecord): Promise<LogDamaged> {
+    if (!(await this.disk.exists(this.recordPath(damage.log)))) {
+      await this.disk.makeDirectory(this.directory)
+      const content = Buffer.from(`${JSON.stringify(damage)}\n`)
+      const file = await this.disk.open(this.recordPath(damage.log), "create")
+      await file.write(content, 0, content.length, 0)
+      await file.sync()
+      await file.close()
+      await this.disk.syncDirectory(this.directory)
+    }
+    return new LogDamaged(damage)
+  }
+
+  /** Forgets the record of a log that is removed; what was cut from it stays. */
+  async forget(log: string): Promise<void> {
+    if (!(await this.disk.exists(this.recordPath(log)))) return
+    await this.disk.remove(this.recordPath(log))
+    await this.disk.syncDirectory(this.directory)
+  }
+
+  /** Copies `[from, to)` of a file that is about to be cut; returns where the copy is. */
+  async keep(source: DiskFile, name: string, from: number, to: number): Promise<string> {
+    await this.disk.makeDirectory(this.directory)
+    const path = await this.freePath(`${name}.${from}.cut`)
+    const target = await this.disk.open(path, "create")
+    const buffer = Buffer.allocUnsafe(Math.min(COPY_CHUNK_BYTES, to - from))
+    for (let position = from; position < to; position += buffer.length) {
+      const read = await source.read(buffer, 0, Math.min(buffer.length, to - position), position)
+      await target.write(buffer, 0, read, position - from)
+    }
+    await target.sync()
+    await target.close()
+    await this.disk.syncDirectory(this.directory)
+    return path
+  }
+
+  private async freePath(name: string): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      const path = `${this.directory}/${name}${attempt === 1 ? "" : `.${attempt}`}`
+      if (!(await this.disk.exists(path))) return path
+    }
+  }
+}
+
+/** A record that cannot be read still means damage. */
+const parseRecord = (text: string, fallback: { readonly log: string; readonly file: string; readonly offset: number }): DamageRecord => {
+  try {
+    return { ...fallback, reason: "damage was recorded", ...(JSON.parse(text) as Partial<DamageRecord>) }
+  } catch {
+    return { ...fallback, reason: "damage was recorded" }
+  }
+}

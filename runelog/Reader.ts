@@ -1,0 +1,209 @@
+// Pages of a log by cursor: from memory for the newest frames, from segment files for the rest. A page is
+// one buffer with views into it; nothing is parsed, filters look at headers only, and a reader that is
+// slow costs nothing but its cursor.
+import type { DiskFile } from "./Disk.ts"
+import { CursorBeyondEnd, SegmentCorrupt } from "./Errors.ts"
+import {
+  type Bytes,
+  FRAME_BODY_BYTES_MAX,
+  FRAME_HEADER_BYTES,
+  bytesOf,
+  checkFrame,
+  flag,
+  frameBytes,
+  frameCrc,
+  frameEventId,
+  frameFamily,
+  frameFlags,
+  frameKind,
+  frameKindOf,
+  frameLastId,
+  framePreviousCrc,
+  frameStream
+} from "./Frame.ts"
+import type { Extent, LogState, SegmentState } from "./LogState.ts"
+import { type OpenLogOptions, loadClosedSegment } from "./OpenLog.ts"
+
+export interface ReadFilter {
+  /** Entries above this visibility are left out (0 public, 1 internal, 2 secret). */
+  readonly visibilityMax?: number
+  /** Only entries of these families. */
+  readonly families?: ReadonlySet<number>
+}
+
+export interface ReadRequest {
+  /** The last event the reader has; 0 for the beginning. */
+  readonly after: number
+  readonly bytesMax: number
+  readonly filter?: ReadFilter | undefined
+}
+
+export interface Frame {
+  readonly kind: "entry" | "thinned"
+  readonly eventId: number
+  /** Larger than `eventId` only for a thinned range. */
+  readonly lastEventId: number
+  readonly visibility: number
+  readonly family: number
+  readonly stream: number
+  readonly body: Buffer
+}
+
+export interface Page {
+  readonly frames: ReadonlyArray<Frame>
+  /** The cursor behind this page, filtered frames included. */
+  readonly next: number
+  /** The newest durable event when the page was read. */
+  readonly head: number
+}
+
+const passes = (view: DataView, start: number, filter: ReadFilter | undefined): boolean => {
+  if (filter === undefined || frameKindOf(view, start) === frameKind.thinned) return true
+  if (filter.visibilityMax !== undefined && (frameFlags(view, start) & flag.visibilityMask) > filter.visibilityMax) return false
+  return filter.families === undefined || filter.families.has(frameFamily(view, start))
+}
+
+/** The frame as a reader sees it that wants `wanted` and later: of a thinned range, the part from there on. */
+const frameAt = ({ buffer, view }: Bytes, start: number, wanted: number): Frame => ({
+  kind: frameKindOf(view, start) === frameKind.thinned ? "thinned" : "entry",
+  eventId: Math.max(frameEventId(view, start), wanted),
+  lastEventId: frameLastId(view, start),
+  visibility: frameFlags(view, start) & flag.visibilityMask,
+  family: frameFamily(view, start),
+  stream: frameStream(view, start),
+  body: buffer.subarray(start + FRAME_HEADER_BYTES, start + frameBytes(view, start))
+})
+
+export const readPage = async (options: OpenLogOptions, log: LogState, request: ReadRequest): Promise<Page> => {
+  const head = log.durableEventId
+  if (request.after > head) throw new CursorBeyondEnd({ log: log.name, after: request.after, head })
+  if (request.after === head) {
+    if (log.damage !== undefined) throw new SegmentCorrupt({ ...damageFields(log) })
+    return { frames: [], next: head, head }
+  }
+  if (request.after >= log.writtenEventId) return readMemory(log, request, head)
+  return log.gate.shared(() => readSegment(options, log, request, head))
+}
+
+const damageFields = (log: LogState) => {
+  const { file, offset, reason } = log.damage!
+  return { log: log.name, file, offset, reason }
+}
+
+/** Frames that are not in a segment yet. They are copied: the slab is reused once they are written. */
+const readMemory = (log: LogState, request: ReadRequest, head: number): Page => {
+  const frames: Array<Frame> = []
+  let next = request.after
+  let bytesLeft = request.bytesMax
+  for (const extent of log.pending) {
+    if (extent.lastEventId <= next) continue
+    if (bytesLeft <= 0) break
+    const start = offsetBehind(extent, next)
+    const end = pageEnd(extent, start, bytesLeft)
+    const bytes = bytesOf(Buffer.from(extent.slab.buffer.subarray(start, end)))
+    for (let at = 0; at < bytes.buffer.length; at += frameBytes(bytes.view, at)) {
+      if (passes(bytes.view, at, request.filter)) frames.push(frameAt(bytes, at, 0))
+      next = frameEventId(bytes.view, at)
+    }
+    bytesLeft -= end - start
+  }
+  return { frames, next, head }
+}
+
+const offsetBehind = ({ slab, start }: Extent, eventId: number): number => {
+  let at = start
+  while (frameEventId(slab.view, at) <= eventId) at += frameBytes(slab.view, at)
+  return at
+}
+
+const pageEnd = ({ slab, end }: Extent, start: number, bytesMax: number): number => {
+  if (end - start <= bytesMax) return end
+  let at = start + frameBytes(slab.view, start)
+  while (at < end && at + frameBytes(slab.view, at) - start <= bytesMax) at += frameBytes(slab.view, at)
+  return at
+}
+
+const readSegment = async (options: OpenLogOptions, log: LogState, request: ReadRequest, head: number): Promise<Page> => {
+  const wanted = request.after + 1
+  const at = log.segments.findLastIndex((segment) => segment.firstEventId <= wanted)
+  const isLast = at === log.segments.length - 1
+  const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+  const path = options.store.segmentPath(log.name, segment)
+  return options.files.use(path, async (file) => {
+    let from = seek(log, segment, wanted)
+    for (;;) {
+      const bytes = await readAt(file, from.offset, { bytesMax: request.bytesMax, endOffset: segment.writtenBytes })
+      const page = collect({ log: log.name, bytes, path, from, wanted, filter: request.filter })
+      from = page.end
+      log.readEnd = { segment, ...from }
+      if (from.eventId > wanted) return { frames: page.frames, next: from.eventId - 1, head }
+    }
+  })
+}
+
+/** Reads about `bytesMax`, and always the whole first frame. */
+const readAt = async (file: DiskFile, offset: number, page: { readonly bytesMax: number; readonly endOffset: number }): Promise<Bytes> => {
+  const available = page.endOffset - offset
+  const length = Math.min(Math.max(page.bytesMax, FRAME_HEADER_BYTES), available)
+  const bytes = bytesOf(Buffer.allocUnsafe(length))
+  const read = await file.read(bytes.buffer, 0, length, offset)
+  const whole = read < FRAME_HEADER_BYTES ? read : Math.min(frameBytes(bytes.view, 0), available, FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX)
+  if (whole <= length) return bytesOf(bytes.buffer.subarray(0, read))
+  const larger = Buffer.allocUnsafe(whole)
+  return bytesOf(larger.subarray(0, await file.read(larger, 0, whole, offset)))
+}
+
+/** The nearest known frame boundary at or before the wanted event. */
+const seek = (log: LogState, segment: SegmentState, wanted: number): { readonly eventId: number; readonly offset: number } => {
+  const { readEnd } = log
+  const at = segment.index.ids.findLastIndex((eventId) => eventId <= wanted)
+  const indexed = { eventId: segment.index.ids[at]!, offset: segment.index.offsets[at]! }
+  const resumes = readEnd !== undefined && readEnd.segment === segment && readEnd.eventId <= wanted && readEnd.eventId >= indexed.eventId
+  return resumes ? readEnd : indexed
+}
+
+interface Collect {
+  readonly log: string
+  readonly bytes: Bytes
+  readonly path: string
+  readonly from: { readonly eventId: number; readonly offset: number }
+  readonly wanted: number
+  readonly filter: ReadFilter | undefined
+}
+
+interface Collected {
+  readonly frames: ReadonlyArray<Frame>
+  /** The boundary behind the last good frame, and the event expected there. */
+  readonly end: { readonly eventId: number; readonly offset: number }
+}
+
+const collect = (page: Collect): Collected => {
+  const { bytes, from, wanted } = page
+  const { view } = bytes
+  const frames: Array<Frame> = []
+  let at = 0
+  let expected = from.eventId
+  let crc: number | undefined
+  let fault: string | undefined
+  do {
+    const problem = checkFrame(bytes, at, bytes.buffer.length)
+    if (problem === "short" && at > 0) break
+    fault = problem ?? misplaced(view, at, expected, crc)
+    if (fault !== undefined) break
+    crc = frameCrc(view, at)
+    expected = frameLastId(view, at) + 1
+    if (expected > wanted && passes(view, at, page.filter)) frames.push(frameAt(bytes, at, wanted))
+    at += frameBytes(view, at)
+  } while (at < bytes.buffer.length)
+  // A good prefix is served before its bad end is reported.
+  if (fault !== undefined && expected <= wanted) {
+    throw new SegmentCorrupt({ log: page.log, file: page.path, offset: from.offset + at, reason: fault })
+  }
+  return { frames, end: { eventId: expected, offset: from.offset + at } }
+}
+
+const misplaced = (view: DataView, at: number, expected: number, crc: number | undefined): string | undefined => {
+  const eventId = frameEventId(view, at)
+  if (eventId !== expected) return `event id ${eventId} where ${expected} belongs`
+  return crc !== undefined && framePreviousCrc(view, at) !== crc ? "the chain to the frame before is broken" : undefined
+}

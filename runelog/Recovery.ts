@@ -1,0 +1,128 @@
+// Brings the journal's frames back into the logs they belong to, after a stop without a clean close. Each log
+// is cut to what precedes the journal and continued from it, so running recovery twice, or being killed
+// in the middle of it, gives the same result.
+import { indexFrame } from "./Batch.ts"
+import type { Disk } from "./Disk.ts"
+import {
+  flag,
+  frameBytes,
+  frameCrc,
+  frameEventId,
+  frameFlags,
+  framePreviousCrc
+} from "./Frame.ts"
+import { type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
+import { type FoundBatch, type JournalContent, readPayload } from "./JournalScan.ts"
+import type { Limits } from "./Limits.ts"
+import { type LogState, commitExtent, emptyLog, lastSegment, startSegment } from "./LogState.ts"
+import { type OpenLogOptions, openLog } from "./OpenLog.ts"
+import type { Slab, Slabs } from "./Slabs.ts"
+
+export interface RecoveryOptions extends OpenLogOptions {
+  readonly disk: Disk
+  readonly journalDirectory: string
+  readonly slabs: Slabs
+  readonly limits: Limits
+}
+
+export interface RecoveryReport {
+  readonly batches: number
+  readonly frames: number
+  /** The logs that the journal touched, as they are now. */
+  readonly logs: ReadonlyMap<string, LogState>
+}
+
+export const recover = async (options: RecoveryOptions, content: JournalContent): Promise<RecoveryReport> => {
+  /** Per log, the batch of its last removal: earlier ones speak of a log that is gone. */
+  const removals = new Map<string, number>()
+  const logs = new Map<string, LogState>()
+  let frames = 0
+  await eachBatch(options, content.batches, async (batch, _slab, groups) => {
+    for (const group of groups) if (group.kind === groupKind.removal) removals.set(group.log, batch.sequence)
+  })
+  await eachBatch(options, content.batches, async (batch, slab, groups) => {
+    for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group })
+    if (options.slabs.bytes * 2 > options.limits.pendingBytesMax) await flushAll(options, logs, { sync: false })
+  })
+  await flushAll(options, logs, { sync: true })
+  options.store.markRootUnsynced()
+  await options.store.syncRoot()
+  return { batches: content.batches.length, frames, logs }
+}
+
+const eachBatch = async (
+  options: RecoveryOptions,
+  batches: ReadonlyArray<FoundBatch>,
+  body: (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>
+): Promise<void> => {
+  for (const batch of batches) {
+    const file = await options.disk.open(`${options.journalDirectory}/${batch.name}`, "read")
+    const slab = options.slabs.take(batch.payloadBytes)
+    try {
+      const payload = (await readPayload(file, batch.offset, batch))!
+      payload.buffer.copy(slab.buffer)
+      await body(batch, slab, readGroups(slab, 0, batch.groups))
+    } finally {
+      options.slabs.release(slab)
+      await file.close()
+    }
+  }
+}
+
+const flushAll = async (options: RecoveryOptions, logs: ReadonlyMap<string, LogState>, how: { readonly sync: boolean }): Promise<void> => {
+  for (const log of logs.values()) {
+    if (how.sync || log.pending.length > 0) await options.store.flush(log, how)
+  }
+}
+
+interface Application {
+  readonly removals: ReadonlyMap<string, number>
+  readonly logs: Map<string, LogState>
+  readonly batch: FoundBatch
+  readonly slab: Slab
+  readonly group: GroupAt
+}
+
+/** Applies one group; returns how many frames of it were new to the segments. */
+const apply = async (options: RecoveryOptions, application: Application): Promise<number> => {
+  const { batch, group, logs } = application
+  if (batch.sequence < (application.removals.get(group.log) ?? 0)) return 0
+  if (group.kind === groupKind.removal) {
+    await options.disk.removeTree(options.store.logDirectory(group.log))
+    logs.set(group.log, emptyLog(group.log))
+    return 0
+  }
+  const firstId = frameEventId(application.slab.view, group.start)
+  const log = logs.get(group.log) ?? (await openLog(options, { log: group.log, journalFirstId: firstId }))
+  logs.set(group.log, log)
+  return log.damage === undefined ? adopt(options, application, log) : 0
+}
+
+const adopt = async (options: RecoveryOptions, { batch, group, slab }: Application, log: LogState): Promise<number> => {
+  let start = group.start
+  while (start < group.end && frameEventId(slab.view, start) <= log.durableEventId) start += frameBytes(slab.view, start)
+  if (start === group.end) return 0
+  const firstEventId = log.nextEventId
+  const isFirst = (frameFlags(slab.view, start) & flag.segmentFirst) !== 0
+  const segment = isFirst ? startSegment(log) : lastSegment(log)
+  const fits = segment !== undefined && frameEventId(slab.view, start) === firstEventId && framePreviousCrc(slab.view, start) === log.crc
+  if (!fits) {
+    const reason = `the log ends at event ${log.durableEventId}, the journal goes on with ${frameEventId(slab.view, start)}`
+    if (isFirst) log.segments.pop()
+    log.damage = await options.quarantine.record({ log: log.name, file: `${options.journalDirectory}/${batch.name}`, offset: batch.offset, reason })
+    return 0
+  }
+  const position = segment.bytes
+  let frames = 0
+  for (let at = start; at < group.end; at += frameBytes(slab.view, at)) {
+    indexFrame(segment, log.nextEventId, options.limits)
+    segment.bytes += frameBytes(slab.view, at)
+    log.nextEventId += 1
+    log.crc = frameCrc(slab.view, at)
+    frames += 1
+  }
+  options.slabs.retain(slab)
+  const extent = { slab, start, end: group.end, firstEventId, lastEventId: log.nextEventId - 1, sequence: batch.sequence, segment, position }
+  commitExtent(log, extent, log.crc)
+  return frames
+}

@@ -1,0 +1,174 @@
+// Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
+// them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
+import type { Disk } from "./Disk.ts"
+import type { FileCache } from "./FileCache.ts"
+import { encodeIndex } from "./IndexFile.ts"
+import type { Limits } from "./Limits.ts"
+import type { Extent, LogState, SegmentState } from "./LogState.ts"
+import { encodeSegmentHeader, indexFileName, segmentFileName } from "./Segment.ts"
+import type { Slabs } from "./Slabs.ts"
+
+export interface SegmentStoreOptions {
+  readonly disk: Disk
+  /** The directory that holds a directory per log. */
+  readonly directory: string
+  readonly files: FileCache
+  readonly slabs: Slabs
+  readonly limits: Limits
+  /** The log has nothing left that only the journal holds. */
+  readonly onSynced: (log: LogState) => void
+}
+
+export class SegmentStore {
+  private readonly options: SegmentStoreOptions
+  private rootUnsynced = false
+
+  constructor(options: SegmentStoreOptions) {
+    this.options = options
+  }
+
+  logDirectory(log: string): string {
+    return `${this.options.directory}/${log}`
+  }
+
+  segmentPath(log: string, segment: { readonly firstEventId: number }): string {
+    return `${this.logDirectory(log)}/${segmentFileName(segment.firstEventId)}`
+  }
+
+  indexPath(log: string, segment: { readonly firstEventId: number }): string {
+    return `${this.logDirectory(log)}/${indexFileName(segment.firstEventId)}`
+  }
+
+  /** Writes the pending frames of a log; with `sync`, also makes its segments durable. One flush per log at a time. */
+  async flush(log: LogState, options: { readonly sync: boolean }): Promise<void> {
+    while (log.flushing !== undefined) await log.flushing.catch(() => undefined)
+    const flushing = this.flushNow(log, options)
+    log.flushing = flushing
+    try {
+      await flushing
+    } finally {
+      log.flushing = undefined
+    }
+  }
+
+  private async flushNow(log: LogState, options: { readonly sync: boolean }): Promise<void> {
+    const extents = log.pending.length
+    let index = 0
+    while (index < extents) {
+      const segment = log.pending[index]!.segment
+      let end = index + 1
+      while (end < extents && log.pending[end]!.segment === segment) end += 1
+      await this.writeExtents(log, segment, log.pending.slice(index, end))
+      index = end
+    }
+    this.dropWritten(log, extents)
+    if (options.sync) await this.sync(log)
+  }
+
+  private async writeExtents(log: LogState, segment: SegmentState, extents: ReadonlyArray<Extent>): Promise<void> {
+    if (!segment.created) await this.create(log, segment)
+    const first = extents[0]!
+    const last = extents[extents.length - 1]!
+    const end = last.position + (last.end - last.start)
+    segment.unsynced = true
+    await this.options.files.use(this.segmentPath(log.name, segment), async (file) => {
+      if (extents.length === 1) await file.write(first.slab.buffer, first.start, first.end - first.start, first.position)
+      else await file.write(gather(extents, end - first.position), 0, end - first.position, first.position)
+    })
+    segment.writtenBytes = end
+    log.writtenEventId = last.lastEventId
+  }
+
+  private dropWritten(log: LogState, extents: number): void {
+    for (const extent of log.pending.splice(0, extents)) {
+      log.pendingBytes -= extent.end - extent.start
+      this.options.slabs.release(extent.slab)
+    }
+  }
+
+  /** Forgets the pending frames of a log that is removed. */
+  async discard(log: LogState): Promise<void> {
+    while (log.flushing !== undefined) await log.flushing.catch(() => undefined)
+    this.dropWritten(log, log.pending.length)
+  }
+
+  private async create(log: LogState, segment: SegmentState): Promise<void> {
+    const { disk, files } = this.options
+    const path = this.segmentPath(log.name, segment)
+    if ((await disk.makeDirectory(this.logDirectory(log.name))) !== undefined) this.rootUnsynced = true
+    // A crash before the first sync may have left the name behind; its content was never relied on.
+    if (await disk.exists(path)) await disk.remove(path)
+    const header = encodeSegmentHeader({ log: log.name, firstEventId: segment.firstEventId, previousHeadCrc: segment.previousHeadCrc })
+    const file = await disk.open(path, "create")
+    await file.close()
+    await files.use(path, (opened) => opened.write(header.buffer, 0, header.buffer.length, 0))
+    segment.created = true
+    segment.unsynced = true
+    segment.entryUnsynced = true
+  }
+
+  private async sync(log: LogState): Promise<void> {
+    for (const segment of log.segments) {
+      if (segment.unsynced) await this.syncSegment(log, segment)
+    }
+    const oldest = log.pending[0]
+    log.unsyncedSequence = oldest === undefined ? 0 : oldest.sequence
+    if (log.unsyncedSequence === 0) this.options.onSynced(log)
+  }
+
+  private async syncSegment(log: LogState, segment: SegmentState): Promise<void> {
+    const { disk, files } = this.options
+    segment.unsynced = false
+    await files.use(this.segmentPath(log.name, segment), (file) => file.sync())
+    if (segment.entryUnsynced) {
+      await disk.syncDirectory(this.logDirectory(log.name))
+      segment.entryUnsynced = false
+    }
+    if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES) await this.writeIndex(log, segment)
+  }
+
+  /** Writes the `.idx` of a segment whose written bytes are synced. */
+  async writeIndex(log: LogState, segment: SegmentState): Promise<void> {
+    const { disk, files } = this.options
+    const path = this.indexPath(log.name, segment)
+    const { ids, offsets } = segment.index
+    const written = offsets.findLastIndex((offset) => offset < segment.writtenBytes) + 1
+    const content = encodeIndex({
+      index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written) },
+      durableBytes: segment.writtenBytes
+    })
+    if (!(await disk.exists(path))) await (await disk.open(path, "create")).close()
+    await files.use(path, (file) => file.write(content, 0, content.length, 0))
+    segment.indexedEntries = written
+    segment.indexedBytes = segment.writtenBytes
+  }
+
+  /** Leaves every segment with an index that speaks of all of it; the log must be synced. */
+  async writeIndexes(log: LogState): Promise<void> {
+    for (const segment of log.segments) {
+      if (segment.bytes > 0 && segment.indexedBytes !== segment.writtenBytes) await this.writeIndex(log, segment)
+    }
+  }
+
+  /** The directory of logs has entries that no sync has covered. */
+  markRootUnsynced(): void {
+    this.rootUnsynced = true
+  }
+
+  /** Makes new log directories durable; a checkpoint is not complete before. */
+  async syncRoot(): Promise<void> {
+    if (!this.rootUnsynced) return
+    this.rootUnsynced = false
+    await this.options.disk.syncDirectory(this.options.directory)
+  }
+}
+
+/** An index file is worth rewriting once it lacks this many entries. */
+const INDEX_WRITE_ENTRIES = 16
+
+const gather = (extents: ReadonlyArray<Extent>, bytes: number): Buffer => {
+  const target = Buffer.allocUnsafe(bytes)
+  let position = 0
+  for (const extent of extents) position += extent.slab.buffer.copy(target, position, extent.start, extent.end)
+  return target
+}

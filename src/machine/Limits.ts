@@ -1,0 +1,65 @@
+/**
+ * Every limit of the machines, in one table. Retry counts, delays and timeouts are
+ * those of the post-tool-hook design; a conversation may override the named ones.
+ */
+import type { ConversationConfig } from "../rune/kinds/shared.ts"
+
+export const limits = {
+  /** Model calls that fail are tried again this often, after these delays. */
+  maxLlmRetries: 2,
+  llmRetryDelaysMs: [250, 1000],
+  maxToolRetries: 1,
+  toolRetryDelayMs: 500,
+  maxHookRetries: 0,
+  llmTimeoutMs: 120_000,
+  toolTimeoutMs: 300_000,
+  hookTimeoutMs: 120_000,
+  approvalTimeoutMs: 600_000,
+
+  /** A full queue refuses the message. */
+  queuedMessagesMax: 256,
+  /** More agents alive at once are refused. */
+  agentsAliveMax: 256,
+  /** Calls beyond this in one answer get a typed error result and do not run. */
+  callsPerResponseMax: 128,
+  /** Longer arguments are not kept; the call gets a typed error result. */
+  argumentsCharsMax: 1_048_576,
+  /** How much of unreadable arguments is kept for a person to see. */
+  argumentsKeptCharsMax: 4096,
+  /** A turn that asks the model more often than this ends in an error. */
+  modelCallsPerTurnMax: 256,
+  /** How much of a running tool's output the state keeps, newest last. */
+  progressTailCharsMax: 8192,
+  /** `turn.completed` repeats at most this much of the final text. */
+  finalOutputCharsMax: 2048,
+  /** Oldest remembered command keys are forgotten first. */
+  idempotencyKeysMax: 1024,
+  idempotencyTtlMs: 86_400_000,
+  /** Oldest notices for a human are dropped first. */
+  noticesMax: 32,
+  /** Agents whose life is over are remembered up to this many. */
+  endedAgentsMax: 64
+} as const
+
+export interface EffectiveLimits {
+  readonly maxLlmRetries: number
+  readonly maxToolRetries: number
+  readonly llmTimeoutMs: number
+  readonly toolTimeoutMs: number
+  /** 0 means an approval never expires. */
+  readonly approvalTimeoutMs: number
+}
+
+export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => ({
+  maxLlmRetries: config.limits?.max_llm_retries ?? limits.maxLlmRetries,
+  maxToolRetries: config.limits?.max_tool_retries ?? limits.maxToolRetries,
+  llmTimeoutMs: config.limits?.llm_timeout_ms ?? limits.llmTimeoutMs,
+  toolTimeoutMs: config.limits?.tool_timeout_ms ?? limits.toolTimeoutMs,
+  approvalTimeoutMs: config.limits?.approval_timeout_ms ?? limits.approvalTimeoutMs
+})
+
+/** Delay before the given retry (1 is the first); the last delay serves all later ones. */
+export const llmRetryDelayMs = (retry: number): number => {
+  const delays = limits.llmRetryDelaysMs
+  return delays[Math.min(retry, delays.length) - 1]!
+}

@@ -1,0 +1,213 @@
+// Builds one canonical answer out of whatever pieces a wire format delivers, and sends its events in the fixed
+// order: deltas as they come; then, once the provider has said that the answer is complete, the tool calls, the
+// usage, the final message and `done`. Holds the only mutable state of a running call.
+import { type ArgumentsOutcome, incompleteArguments, oversizedArguments, parseArguments } from "./Arguments.ts"
+import type { AssistantPart, Message } from "./Canonical.ts"
+import { type ProviderError, providerError } from "./Errors.ts"
+import { limits } from "./Limits.ts"
+import type { Outcome, ProviderEvent, Sink, StopReason, ToolCallEvent, Usage } from "./Provider.ts"
+
+/** A tool call as the wire delivered it; ids and names may be missing. */
+export interface RawCall {
+  readonly type: "raw_call"
+  readonly callId: string
+  readonly toolName: string
+  readonly arguments: string
+  /** Length of the arguments, which may exceed what was kept. */
+  readonly argumentsChars: number
+  /** The wire itself said, or implied, that the arguments stop short. */
+  readonly incomplete: boolean
+}
+
+export type RawPart = Exclude<AssistantPart, { readonly type: "tool_call" }> | RawCall
+
+const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff
+
+/** Collects argument text up to the limit and counts the rest. */
+export class ArgumentText {
+  kept = ""
+  chars = 0
+
+  add(fragment: string): void {
+    this.chars += fragment.length
+    if (this.kept.length <= limits.argumentsCharsMax) this.kept += fragment
+  }
+}
+
+const historyCallIds = (messages: ReadonlyArray<Message>): Set<string> => {
+  const ids = new Set<string>()
+  for (const message of messages) {
+    if (message.role !== "assistant") continue
+    for (const part of message.content) if (part.type === "tool_call") ids.add(part.call_id)
+  }
+  return ids
+}
+
+const uniqueId = (wanted: string, requestId: string, index: number, taken: Set<string>): string => {
+  const base = wanted === "" ? `call_${requestId}_${index}` : wanted
+  let id = base
+  for (let copy = 2; taken.has(id); copy++) id = `${base}_${copy}`
+  taken.add(id)
+  return id
+}
+
+const outcomeOf = (call: RawCall): ArgumentsOutcome => {
+  if (call.incomplete) return incompleteArguments
+  return call.argumentsChars > limits.argumentsCharsMax
+    ? oversizedArguments(call.argumentsChars)
+    : parseArguments(call.arguments)
+}
+
+export class Assembly {
+  /** Set while the receiver wants the stream to wait. */
+  backlog: Promise<void> | undefined
+  outcome: Outcome | undefined
+  /** What the receiver threw, if it did. */
+  sinkFailure: { readonly cause: unknown } | undefined
+  usage: Usage | undefined
+  text = ""
+  #chars = 0
+  #carry = ""
+  readonly #provider: string
+  readonly #sink: Sink
+
+  constructor(provider: string, sink: Sink) {
+    this.#provider = provider
+    this.#sink = sink
+  }
+
+  #send(event: ProviderEvent): void {
+    try {
+      const pending = this.#sink(event)
+      if (pending !== undefined)
+        this.backlog = this.backlog === undefined ? pending : Promise.all([this.backlog, pending]).then(() => undefined)
+    } catch (cause) {
+      this.sinkFailure = { cause }
+      throw cause
+    }
+  }
+
+  async drained(): Promise<void> {
+    const pending = this.backlog
+    this.backlog = undefined
+    try {
+      await pending
+    } catch (cause) {
+      this.sinkFailure = { cause }
+      throw cause
+    }
+  }
+
+  /** Counts towards the size of the answer; false once it is too large (the call has then failed). */
+  grow(chars: number): boolean {
+    this.#chars += chars
+    if (this.#chars <= limits.answerCharsMax) return true
+    this.fail(
+      providerError({
+        kind: "malformed_response",
+        provider: this.#provider,
+        message: `the answer is longer than ${limits.answerCharsMax} characters`
+      })
+    )
+    return false
+  }
+
+  assistantDelta(delta: string): void {
+    if (delta === "" || !this.grow(delta.length)) return
+    const content = this.#carry === "" ? delta : this.#carry + delta
+    if (isHighSurrogate(content.charCodeAt(content.length - 1))) {
+      // A character split over two deltas would be destroyed by any encoder in between.
+      this.#carry = content.slice(-1)
+      this.#sendText(content.slice(0, -1))
+    } else {
+      this.#carry = ""
+      this.#sendText(content)
+    }
+  }
+
+  #sendText(content: string): void {
+    if (content === "") return
+    this.text += content
+    this.#send({ type: "assistant_delta", content })
+  }
+
+  reasoningDelta(delta: string): void {
+    if (delta === "" || !this.grow(delta.length)) return
+    this.#send({ type: "reasoning_delta", content: delta.toWellFormed() })
+  }
+
+  /** The provider said the answer is complete. */
+  complete(answer: {
+    readonly parts: ReadonlyArray<RawPart>
+    readonly stopReason: StopReason
+    readonly requestId: string
+    readonly history: ReadonlyArray<Message>
+  }): void {
+    if (this.outcome !== undefined) return
+    const calls = this.#callEvents(answer.parts, answer.requestId, answer.history)
+    if (calls === undefined) return
+    for (const call of calls) this.#send(call)
+    if (this.usage !== undefined) this.#send({ type: "usage", usage: this.usage })
+    const items = itemsOf(answer.parts, calls)
+    this.#send({ type: "assistant_final", content: this.text.toWellFormed() || textIn(items), items })
+    const stopReason = calls.length > 0 && answer.stopReason === "end_turn" ? "tool_calls" : answer.stopReason
+    this.outcome = { _tag: "Completed", stopReason }
+    this.#send({ type: "done", stop_reason: stopReason })
+  }
+
+  #callEvents(
+    parts: ReadonlyArray<RawPart>,
+    requestId: string,
+    history: ReadonlyArray<Message>
+  ): ReadonlyArray<ToolCallEvent> | undefined {
+    const raw = parts.filter((part) => part.type === "raw_call")
+    if (raw.length > limits.toolCallsMax) {
+      const message = `the answer holds ${raw.length} tool calls; at most ${limits.toolCallsMax} are accepted`
+      this.fail(providerError({ kind: "malformed_response", provider: this.#provider, message }))
+      return undefined
+    }
+    const taken = raw.length === 0 ? new Set<string>() : historyCallIds(history)
+    return raw.map((call, index) =>
+      callEvent(call, index, uniqueId(call.callId.toWellFormed(), requestId, index, taken))
+    )
+  }
+
+  fail(error: ProviderError): void {
+    if (this.outcome !== undefined) return
+    if (this.usage !== undefined) this.#send({ type: "usage", usage: this.usage })
+    this.outcome = { _tag: "Failed", error }
+    this.#send({ type: "error", error })
+  }
+}
+
+/** Text of an answer whose server sent it whole instead of in deltas. */
+const textIn = (items: ReadonlyArray<AssistantPart>): string =>
+  items.map((item) => (item.type === "text" ? item.text : "")).join("")
+
+const callEvent = (call: RawCall, index: number, call_id: string): ToolCallEvent => {
+  const parsed = outcomeOf(call)
+  const kept = parsed._tag === "Parsed" ? call.arguments : call.arguments.slice(0, limits.unusableArgumentsCharsKept)
+  return {
+    type: "tool_call",
+    call_id,
+    tool_name: call.toolName.toWellFormed().slice(0, 256),
+    arguments: kept.toWellFormed(),
+    parsed,
+    index
+  }
+}
+
+const itemsOf = (parts: ReadonlyArray<RawPart>, calls: ReadonlyArray<ToolCallEvent>): ReadonlyArray<AssistantPart> => {
+  let next = 0
+  const items: Array<AssistantPart> = []
+  for (const part of parts) {
+    if (part.type === "raw_call") {
+      const call = calls[next++]
+      if (call === undefined) continue
+      items.push({ type: "tool_call", call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments })
+    } else if (part.type === "text") {
+      if (part.text !== "") items.push({ ...part, text: part.text.toWellFormed() })
+    } else items.push(part)
+  }
+  return items
+}

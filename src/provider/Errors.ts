@@ -1,0 +1,116 @@
+// What can go wrong in a model call: one table of kinds, one error that carries the facts. Everything a
+// provider, a proxy or the network does wrong ends as one of these kinds; an interrupt is none of them.
+import * as Data from "effect/Data"
+
+export interface ErrorTraits {
+  /** Whether the same request may succeed later. */
+  readonly retryable: boolean
+  /** Whether it says something about the provider's health (and moves its circuit breaker). */
+  readonly unhealthy: boolean
+}
+
+export const errorTable = {
+  rate_limited: { retryable: true, unhealthy: false },
+  quota_exceeded: { retryable: false, unhealthy: false },
+  overloaded: { retryable: true, unhealthy: true },
+  server_error: { retryable: true, unhealthy: true },
+  authentication: { retryable: false, unhealthy: false },
+  invalid_request: { retryable: false, unhealthy: false },
+  context_exceeded: { retryable: false, unhealthy: false },
+  truncated: { retryable: true, unhealthy: true },
+  timeout: { retryable: true, unhealthy: true },
+  connection: { retryable: true, unhealthy: true },
+  refusal: { retryable: false, unhealthy: false },
+  content_filter: { retryable: false, unhealthy: false },
+  malformed_response: { retryable: true, unhealthy: true },
+  /** The circuit of this provider is open: nothing was sent. */
+  circuit_open: { retryable: true, unhealthy: false },
+  /** Too many calls wait for this provider: nothing was sent. */
+  queue_full: { retryable: true, unhealthy: false }
+} as const satisfies Record<string, ErrorTraits>
+
+export type ErrorKind = keyof typeof errorTable
+
+export const errorKinds = Object.keys(errorTable) as ReadonlyArray<ErrorKind>
+
+export class ProviderError extends Data.TaggedError("ProviderError")<{
+  readonly kind: ErrorKind
+  readonly provider: string
+  readonly message: string
+  readonly retryable: boolean
+  /** Pause the provider asked for. */
+  readonly retryAfterMs?: number
+  /** HTTP status, if the failure had one. */
+  readonly status?: number
+  /** The provider's own code or type for it. */
+  readonly code?: string
+  /** The provider's id of the request, for its support. */
+  readonly providerRequestId?: string
+}> {}
+
+export interface ErrorFacts {
+  readonly kind: ErrorKind
+  readonly provider: string
+  readonly message: string
+  readonly retryable?: boolean
+  readonly retryAfterMs?: number | undefined
+  readonly status?: number | undefined
+  readonly code?: string | undefined
+  readonly providerRequestId?: string | undefined
+}
+
+/** Builds the error with the table's retryability, leaving out what is not known. */
+export const providerError = (facts: ErrorFacts): ProviderError =>
+  new ProviderError({
+    kind: facts.kind,
+    provider: facts.provider,
+    message: facts.message,
+    retryable: facts.retryable ?? errorTable[facts.kind].retryable,
+    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+    ...(facts.status === undefined ? {} : { status: facts.status }),
+    ...(facts.code === undefined ? {} : { code: facts.code }),
+    ...(facts.providerRequestId === undefined ? {} : { providerRequestId: facts.providerRequestId })
+  })
+
+/** The model name is not `provider/name`. */
+export class ModelNameInvalid extends Data.TaggedError("ModelNameInvalid")<{ readonly model: string }> {
+  override get message() {
+    return `"${this.model.slice(0, 120)}" is not a model name: expected provider/name, for example openai/gpt-6.1-sol`
+  }
+}
+
+export class ProviderUnknown extends Data.TaggedError("ProviderUnknown")<{
+  readonly provider: string
+  readonly known: ReadonlyArray<string>
+}> {
+  override get message() {
+    return `there is no provider "${this.provider.slice(0, 120)}"; known: ${this.known.join(", ")}`
+  }
+}
+
+export class ProviderKeyMissing extends Data.TaggedError("ProviderKeyMissing")<{
+  readonly provider: string
+  readonly variable: string
+}> {
+  override get message() {
+    return `provider "${this.provider}" needs a key: set ${this.variable}`
+  }
+}
+
+export class ProviderConfigInvalid extends Data.TaggedError("ProviderConfigInvalid")<{
+  readonly provider: string
+  readonly reason: string
+}> {
+  override get message() {
+    return `provider "${this.provider}" is configured wrongly: ${this.reason}`
+  }
+}
+
+export class ScenarioInvalid extends Data.TaggedError("ScenarioInvalid")<{
+  readonly scenario: string
+  readonly reason: string
+}> {
+  override get message() {
+    return `scenario "${this.scenario.slice(0, 200)}": ${this.reason}`
+  }
+}

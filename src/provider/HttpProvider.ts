@@ -1,0 +1,16 @@
+// What the three HTTP adapters are given. Nothing here is read from the environment: keys, addresses and headers
+// come in as values, and the SDKs are told not to look for their own.
+import type * as Redacted from "effect/Redacted"
+import type { ModelInfo } from "./ModelInfo.ts"
+
+export interface HttpProviderConfig {
+  readonly name: string
+  readonly baseUrl?: string
+  /** Absent for local servers that want none. */
+  readonly apiKey?: Redacted.Redacted<string>
+  readonly headers?: { readonly [name: string]: string }
+  readonly modelInfo: (model: string) => ModelInfo & { readonly known: boolean }
+}
+
+/** The SDKs' own limit, far above ours: ours decides. */
+export const sdkTimeoutMs = 60 * 60 * 1000

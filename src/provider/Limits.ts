@@ -1,0 +1,42 @@
+// Every number the provider layer enforces, in one place. Tests read them from here.
+
+export const limits = {
+  /** Whole model call, from the request to its terminal event (`llm_timeout_ms`). */
+  callMs: 120_000,
+  /** Longest silence of a stream that has begun to answer. Any byte counts, keep-alives included. */
+  idleMs: 60_000,
+  /** Text, reasoning and tool arguments of one answer together, in UTF-16 code units. */
+  answerCharsMax: 16 * 1024 * 1024,
+  /** Arguments of one tool call; beyond them the call is delivered as not executable. */
+  argumentsCharsMax: 1024 * 1024,
+  /** How much of arguments that cannot be executed is kept for the record. */
+  unusableArgumentsCharsKept: 4096,
+  /** Nesting of tool arguments. */
+  argumentsDepthMax: 64,
+  /** Tool calls in one answer; the rest is dropped and the answer marked malformed. */
+  toolCallsMax: 256,
+  /** Output a call may produce when neither the request nor the catalogue says. */
+  outputTokensDefault: 32_000,
+  outputTokensUnknownModel: 8192,
+  /** Longest error text taken over from a provider. */
+  errorMessageCharsMax: 2000,
+  /** Delays before the first, second, … retry of a model call. Their number is the number of retries. */
+  retryDelaysMs: [250, 1000] as ReadonlyArray<number>,
+  /** Share of the delay that is added at random, so that many agents do not come back at once. */
+  retryJitter: 0.25,
+  /** A provider that asks for a longer pause than this is not waited for. */
+  retryAfterMsMax: 120_000,
+  /** Failures in a row that open the circuit of a provider. */
+  breakerFailures: 5,
+  /** First pause of an open circuit; doubles with every failed probe. */
+  breakerOpenMs: 5_000,
+  breakerOpenMsMax: 120_000,
+  /** Calls in flight per provider; further ones wait in order. */
+  concurrentCalls: 64,
+  /** Calls waiting per provider; one more is refused with `queue_full`. */
+  waitingCallsMax: 4096,
+  /** How long a connection may take to end after its terminal event before it is cut. */
+  drainMs: 1000,
+  /** Largest scenario file of the scripted provider. */
+  scenarioCharsMax: 4 * 1024 * 1024
+} as const

@@ -1,0 +1,21 @@
+// What the rest of the provider layer needs to know about a model. Values are in CatalogueData and the user's
+// configuration; prices are integer micro-USD per million tokens.
+
+export interface Price {
+  readonly input: number
+  readonly cachedInput: number
+  readonly cacheWrite: number
+  readonly output: number
+}
+
+/** How a model is told to think: by effort, by a token budget, or not at all. */
+export type Thinking = "adaptive" | "budget" | "none"
+
+export interface ModelInfo {
+  readonly contextTokens: number
+  readonly maxOutputTokens: number
+  readonly thinking?: Thinking
+  readonly price?: Price
+  /** Another price for the whole request once its input is larger than this. */
+  readonly longInput?: { readonly aboveTokens: number; readonly price: Price }
+}

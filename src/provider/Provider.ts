@@ -1,0 +1,114 @@
+// The port every model provider implements. A call is a push stream: deltas go to a callback, with no
+// queue and no fiber in between, and the promise says how the call ended. Promises to the caller:
+// - exactly one outcome; `Completed` only after the provider's own terminal event;
+// - the last event is `done` (Completed) or `error` (Failed); an interrupted call sends nothing more;
+// - a tool call is delivered only when the answer is complete, so no partial call can ever run;
+// - the promise rejects only if the callback itself threw.
+
+import type { ArgumentsOutcome } from "./Arguments.ts"
+import type { AssistantPart, ModelRequest } from "./Canonical.ts"
+import type { ProviderError } from "./Errors.ts"
+
+/** Tokens as billed. `input_tokens` includes cached and cache-written ones, `output_tokens` includes reasoning. */
+export interface Usage {
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly cache_write_tokens: number
+  readonly output_tokens: number
+  readonly reasoning_tokens: number
+}
+
+export type StopReason =
+  | "end_turn"
+  | "tool_calls"
+  | "max_output_tokens"
+  | "context_window"
+  | "stop_sequence"
+  /** The provider paused a long turn: send the answer back as it is to go on. */
+  | "pause_turn"
+
+export interface AssistantDelta {
+  readonly type: "assistant_delta"
+  readonly content: string
+}
+
+export interface ReasoningDelta {
+  readonly type: "reasoning_delta"
+  readonly content: string
+}
+
+export interface ToolCallEvent {
+  readonly type: "tool_call"
+  /** Unique in the conversation: ids the model repeated or left out were replaced. */
+  readonly call_id: string
+  readonly tool_name: string
+  /** The text the model wrote. */
+  readonly arguments: string
+  /** The only form that may be executed, or the reason why there is none. */
+  readonly parsed: ArgumentsOutcome
+  /** Position among the calls of this answer. */
+  readonly index: number
+}
+
+export interface UsageEvent {
+  readonly type: "usage"
+  readonly usage: Usage
+}
+
+export interface AssistantFinal {
+  readonly type: "assistant_final"
+  /** The whole visible text. */
+  readonly content: string
+  /** The assistant message to append to the history, in the model's own order. */
+  readonly items: ReadonlyArray<AssistantPart>
+}
+
+export interface ErrorEvent {
+  readonly type: "error"
+  readonly error: ProviderError
+}
+
+export interface Done {
+  readonly type: "done"
+  readonly stop_reason: StopReason
+}
+
+export type ProviderEvent =
+  | AssistantDelta
+  | ReasoningDelta
+  | ToolCallEvent
+  | UsageEvent
+  | AssistantFinal
+  | ErrorEvent
+  | Done
+
+/** Receives events in order. A returned promise holds the stream back until it resolves. */
+export type Sink = (event: ProviderEvent) => void | Promise<void>
+
+export type Outcome =
+  | { readonly _tag: "Completed"; readonly stopReason: StopReason }
+  | { readonly _tag: "Failed"; readonly error: ProviderError }
+  | { readonly _tag: "Interrupted" }
+
+/** Time as the caller sees it, so that a test can own it. */
+export interface ProviderClock {
+  readonly nowMs: () => number
+  /** Resolves after the delay, or at once when the signal aborts. */
+  readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>
+}
+
+export interface StreamOptions {
+  readonly signal: AbortSignal
+  /** Called whenever bytes arrive, also those that carry no event. */
+  readonly onActivity?: () => void
+  readonly clock?: ProviderClock
+}
+
+export interface ModelProvider {
+  /** Name in front of the slash of a model name. */
+  readonly name: string
+  readonly stream: (request: ModelRequest, sink: Sink, options: StreamOptions) => Promise<Outcome>
+}
+
+/** Full name of a model, as opaque parts remember it. */
+export const originOf = (provider: string, model: string): string => `${provider}/${model}`

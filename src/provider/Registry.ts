@@ -1,0 +1,191 @@
+// From a model name to something that can be called: `provider/name` selects an adapter, an address and a key.
+// Knows the four built-in providers and whatever the configuration adds. Reads nothing itself: keys, settings and
+// scenario files come in through the config.
+import type * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { makeMessages } from "./anthropic/Messages.ts"
+import { type Catalogue, type CatalogueOverrides, makeCatalogue } from "./Catalogue.ts"
+import {
+  ModelNameInvalid,
+  ProviderConfigInvalid,
+  ProviderKeyMissing,
+  ProviderUnknown,
+  ScenarioInvalid
+} from "./Errors.ts"
+import type { HttpProviderConfig } from "./HttpProvider.ts"
+import { makeChatCompletions } from "./openai/ChatCompletions.ts"
+import { makeResponses } from "./openai/Responses.ts"
+import type { ModelProvider } from "./Provider.ts"
+import { builtinScenarios } from "./scripted/Builtin.ts"
+import { parseScenario, parseScenarioText } from "./scripted/Scenario.ts"
+import { type LoadScenario, makeScripted } from "./scripted/Scripted.ts"
+
+export type Adapter = "openai-responses" | "openai-chat" | "anthropic" | "scripted"
+
+/** A provider as the configuration describes it. Unset fields take the adapter's defaults. */
+export interface ProviderSettings {
+  readonly adapter: Adapter
+  readonly baseUrl?: string
+  /** Name of the variable that holds the key; `null` for a server that wants none. */
+  readonly keyVariable?: string | null
+  readonly headers?: { readonly [name: string]: string }
+  readonly keyHeader?: "authorization" | "x-api-key"
+  readonly maxTokensField?: "max_tokens" | "max_completion_tokens"
+  readonly includeUsage?: boolean
+  readonly replayReasoning?: boolean
+  readonly reasoningSummary?: boolean
+  readonly eagerToolInput?: boolean
+}
+
+export interface RegistryConfig {
+  /** The model to use when nobody names one. */
+  readonly model?: string
+  /** More providers (which need an adapter), or other settings for the built-in ones, by name. */
+  readonly providers?: { readonly [name: string]: Partial<ProviderSettings> }
+  /** Value of a key variable, if it is set. */
+  readonly key: (variable: string) => Redacted.Redacted<string> | undefined
+  readonly models?: CatalogueOverrides
+  readonly scenarios?: { readonly [name: string]: unknown }
+  /** Text of a scenario file. */
+  readonly readText?: (path: string) => Promise<string>
+}
+
+export interface ResolvedModel {
+  readonly provider: ModelProvider
+  /** The name to put in the request. */
+  readonly model: string
+  readonly fullName: string
+}
+
+export type ResolveError = ModelNameInvalid | ProviderUnknown | ProviderKeyMissing | ProviderConfigInvalid
+
+export interface Registry {
+  readonly resolve: (fullName: string) => Result.Result<ResolvedModel, ResolveError>
+  readonly defaultModel: () => string
+  readonly catalogue: Catalogue
+  readonly providerNames: () => ReadonlyArray<string>
+}
+
+const builtinProviders: { readonly [name: string]: ProviderSettings } = {
+  anthropic: { adapter: "anthropic", keyVariable: "ANTHROPIC_API_KEY" },
+  openai: { adapter: "openai-responses", keyVariable: "OPENAI_API_KEY" },
+  "openai-chat": { adapter: "openai-chat", keyVariable: "OPENAI_API_KEY" },
+  scripted: { adapter: "scripted", keyVariable: null }
+}
+
+/** What a person gets who set a key and named no model; the first key found decides. */
+const defaultByKey: ReadonlyArray<readonly [variable: string, model: string]> = [
+  ["ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5-5"],
+  ["OPENAI_API_KEY", "openai/gpt-6.1-sol"]
+]
+
+export const keylessDefault = "scripted/demo"
+
+const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/
+
+const split = (
+  fullName: string
+): Result.Result<{ readonly provider: string; readonly model: string }, ModelNameInvalid> => {
+  const slash = fullName.indexOf("/")
+  const provider = fullName.slice(0, slash)
+  const model = fullName.slice(slash + 1)
+  const valid = slash > 0 && namePattern.test(provider) && model !== "" && model.length <= 1024 && model.isWellFormed()
+  return valid ? Result.succeed({ provider, model }) : Result.fail(new ModelNameInvalid({ model: fullName }))
+}
+
+const urlProblem = (baseUrl: string | undefined): string | undefined => {
+  if (baseUrl === undefined) return undefined
+  if (!URL.canParse(baseUrl)) return `"${baseUrl.slice(0, 200)}" is not a URL`
+  const { protocol } = new URL(baseUrl)
+  return protocol === "http:" || protocol === "https:" ? undefined : `its base URL must begin with http:// or https://`
+}
+
+const isLoopback = (baseUrl: string): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(new URL(baseUrl).hostname)
+
+const httpProvider = (settings: ProviderSettings, config: HttpProviderConfig): ModelProvider => {
+  const { adapter, keyVariable: _variable, headers: _headers, baseUrl: _baseUrl, ...options } = settings
+  if (adapter === "anthropic") return makeMessages({ ...config, ...options })
+  return adapter === "openai-chat"
+    ? makeChatCompletions({ ...config, ...options })
+    : makeResponses({ ...config, ...options })
+}
+
+const scenarioLoader = (config: RegistryConfig): LoadScenario => {
+  const own = { ...builtinScenarios, ...config.scenarios }
+  const parsed = new Map<string, ReturnType<typeof parseScenario>>()
+  return async (name) => {
+    const known = parsed.get(name)
+    if (known !== undefined) return known
+    if (Object.hasOwn(own, name)) {
+      const scenario = parseScenario(name, own[name])
+      parsed.set(name, scenario)
+      return scenario
+    }
+    if (config.readText === undefined)
+      return Result.fail(new ScenarioInvalid({ scenario: name, reason: "no such scenario" }))
+    try {
+      return parseScenarioText(name, await config.readText(name))
+    } catch (cause) {
+      const reason = `neither built in (${Object.keys(own).join(", ")}) nor a readable file: ${cause instanceof Error ? cause.message : String(cause)}`
+      return Result.fail(new ScenarioInvalid({ scenario: name, reason }))
+    }
+  }
+}
+
+const settingsOf = (name: string, config: RegistryConfig): ProviderSettings | undefined => {
+  const builtin = Object.hasOwn(builtinProviders, name) ? builtinProviders[name] : undefined
+  const given =
+    config.providers !== undefined && Object.hasOwn(config.providers, name) ? config.providers[name] : undefined
+  const adapter = given?.adapter ?? builtin?.adapter
+  return adapter === undefined ? undefined : { ...builtin, ...given, adapter }
+}
+
+export const makeRegistry = (config: RegistryConfig): Registry => {
+  const catalogue = makeCatalogue(config.models)
+  const names = [...new Set([...Object.keys(builtinProviders), ...Object.keys(config.providers ?? {})])].sort()
+  const made = new Map<string, ModelProvider>()
+
+  const build = (name: string, settings: ProviderSettings): Result.Result<ModelProvider, ResolveError> => {
+    if (settings.adapter === "scripted") return Result.succeed(makeScripted({ name, load: scenarioLoader(config) }))
+    const reason = urlProblem(settings.baseUrl)
+    if (reason !== undefined) return Result.fail(new ProviderConfigInvalid({ provider: name, reason }))
+    const variable = settings.keyVariable ?? null
+    const apiKey = variable === null ? undefined : config.key(variable)
+    // A server on this machine rarely wants a key; any other one does.
+    const optional = variable === null || (settings.baseUrl !== undefined && isLoopback(settings.baseUrl))
+    if (apiKey === undefined && !optional) return Result.fail(new ProviderKeyMissing({ provider: name, variable }))
+    const common: HttpProviderConfig = {
+      name,
+      modelInfo: catalogue.lookup,
+      ...(settings.baseUrl === undefined ? {} : { baseUrl: settings.baseUrl }),
+      ...(apiKey === undefined ? {} : { apiKey }),
+      ...(settings.headers === undefined ? {} : { headers: settings.headers })
+    }
+    return Result.succeed(httpProvider(settings, common))
+  }
+
+  const providerOf = (name: string): Result.Result<ModelProvider, ResolveError> => {
+    const existing = made.get(name)
+    if (existing !== undefined) return Result.succeed(existing)
+    if (!names.includes(name)) return Result.fail(new ProviderUnknown({ provider: name, known: names }))
+    const settings = settingsOf(name, config)
+    if (settings === undefined) {
+      return Result.fail(new ProviderConfigInvalid({ provider: name, reason: "it names no adapter" }))
+    }
+    return Result.map(build(name, settings), (provider) => {
+      made.set(name, provider)
+      return provider
+    })
+  }
+
+  return {
+    catalogue,
+    providerNames: () => names,
+    resolve: (fullName) =>
+      Result.flatMap(split(fullName), ({ provider, model }) =>
+        Result.map(providerOf(provider), (found) => ({ provider: found, model, fullName }))
+      ),
+    defaultModel: () =>
+      config.model ?? defaultByKey.find(([variable]) => config.key(variable) !== undefined)?.[1] ?? keylessDefault
+  }
+}

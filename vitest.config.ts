@@ -17,6 +17,7 @@ export default defineConfig(({ mode }) => ({
       provider: "v8",
       include: ["runelog/**/*.ts", "src/machine/**/*.ts"],
       reporter: ["text", "json-summary"],
+      reportOnFailure: true,
       thresholds: { "runelog/**": { branches: 100 }, "src/machine/**": { branches: 100 } }
     }
   }

@@ -38,7 +38,7 @@ const runHere = async () => {
   const source = join(here, "..", "main.ts")
   const isSourceTree = existsSync(source) && !here.split(sep).includes("node_modules")
   const { main } = await import(isSourceTree ? "../main.ts" : "../../dist/src/main.js")
-  process.exitCode = await main(process.argv.slice(2))
+  process.exitCode = await main(process.argv.slice(2), { launcher: fileURLToPath(import.meta.url) })
 }
 
 /** @param {string} binary */

@@ -14,7 +14,7 @@ export interface Totals {
 
 export interface Skipped {
   readonly test: string
-  readonly reason: string
+  readonly reason: string | undefined
 }
 
 export default class RunReporter implements Reporter {
@@ -30,9 +30,10 @@ export default class RunReporter implements Reporter {
     const counts = existsSync(this.#countsFile) ? parseCounts(readFileSync(this.#countsFile, "utf8")) : []
     rmSync(this.#directory, { recursive: true, force: true })
     const tests = modules.flatMap((module) => [...module.children.allTests()])
-    const skipped = tests.flatMap(skippedTest)
-    const totals = totalsOf(tests, modules.filter(failedWithoutTest).length + unhandledErrors.length)
     const requireAll = process.env["ECHS_REQUIRE_ALL"] === "1"
+    // Without a reason: left out by a filter on the command line, which needs no explanation but is not allowed here.
+    const skipped = tests.flatMap(skippedTest).filter(({ reason }) => requireAll || reason !== undefined)
+    const totals = totalsOf(tests, modules.filter(failedWithoutTest).length + unhandledErrors.length)
     const text = closingText({ counts, skipped, totals, requireAll })
     // At exit, so that it stays the last word: coverage and the summary of vitest are printed before.
     process.once("exit", () => {
@@ -64,7 +65,7 @@ export const closingText = (run: {
   const { passed, failed, skipped } = run.totals
   return [
     ...shown.map((row) => `counted: ${row.name} ${dots(row)} ${row.value}\n`),
-    ...run.skipped.map(({ test, reason }) => `skipped: ${test}: ${reason}\n`),
+    ...run.skipped.map(({ test, reason }) => `skipped: ${test}: ${reason ?? "no reason given"}\n`),
     ...(run.requireAll && skipped > 0 ? ["ECHS_REQUIRE_ALL=1 allows no skipped test\n"] : []),
     `${passed} passed, ${failed} failed, ${skipped} skipped\n`
   ].join("")
@@ -85,5 +86,5 @@ const skippedTest = (test: TestCase): ReadonlyArray<Skipped> => {
   const result = test.result()
   if (result.state === "passed" || result.state === "failed") return []
   const reason = result.state === "skipped" ? result.note : undefined
-  return [{ test: `${test.module.relativeModuleId} > ${test.fullName}`, reason: reason ?? "no reason given" }]
+  return [{ test: `${test.module.relativeModuleId} > ${test.fullName}`, reason }]
 }

@@ -74,13 +74,17 @@ const killWriter = async (options: TrialOptions, before: Receipts): Promise<Rece
   const ended = endOf(child)
   const receipts = new Map(before)
   let acknowledged = 0
-  // What the writer said before it died is still in the pipe after its death; all of it counts.
-  for await (const line of wholeLines(child.stdout)) {
-    const receipt = parseReceipt(line)
-    if (receipt === undefined) throw new WriterFailed(`the writer said "${line}"`)
-    acknowledged += receipt.eventId - (receipts.get(receipt.log) ?? 0)
-    receipts.set(receipt.log, receipt.eventId)
-    if (acknowledged >= options.killAfter) child.kill("SIGKILL")
+  try {
+    // What the writer said before it died is still in the pipe after its death; all of it counts.
+    for await (const line of wholeLines(child.stdout)) {
+      const receipt = parseReceipt(line)
+      if (receipt === undefined) throw new WriterFailed(`the writer said "${line}"`)
+      acknowledged += receipt.eventId - (receipts.get(receipt.log) ?? 0)
+      receipts.set(receipt.log, receipt.eventId)
+      if (acknowledged >= options.killAfter) child.kill("SIGKILL")
+    }
+  } finally {
+    child.kill("SIGKILL")
   }
   const end = await ended
   if (end.signal !== "SIGKILL") throw new WriterFailed(`the writer ended by itself, code ${end.code}: ${end.complaint}`)

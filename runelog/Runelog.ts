@@ -3,28 +3,25 @@
 // What it promises: an append that resolves is on stable storage; after any crash every log is a prefix without
 // a gap that holds everything acknowledged; a batch is all there or not at all; damage is reported
 // with file and offset, never skipped; event ids start at 1, are dense and are never reused.
-import { randomBytes } from "node:crypto"
 import type { Entry, Group } from "./Batch.ts"
 import { Committer } from "./Committer.ts"
-import type { Disk, DiskLock } from "./Disk.ts"
-import { makeDiskNode } from "./DiskNode.ts"
-import { DirectoryLocked, DiskFull, type JournalCorrupt, LogDamaged, LogNameInvalid, LogUnknown, SegmentCorrupt, WriterClosed, type WriterPoisoned } from "./Errors.ts"
-import { FileCache } from "./FileCache.ts"
-import { Journal } from "./Journal.ts"
+import {
+  type JournalCorrupt,
+  LogDamaged,
+  LogNameInvalid,
+  LogUnknown,
+  SegmentCorrupt,
+  WriterClosed,
+  type WriterPoisoned
+} from "./Errors.ts"
 import { groupKind } from "./JournalBatch.ts"
-import { type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
-import { type LogState, isIdle } from "./LogState.ts"
-import { Maintenance } from "./Maintenance.ts"
-import { META_NAME, MetaFile } from "./MetaFile.ts"
-import { type OpenLogOptions, openLog } from "./OpenLog.ts"
-import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Options.ts"
-import { Quarantine } from "./Quarantine.ts"
+import { isIdle, type LogState } from "./LogState.ts"
+import { logsDirectory, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
+import { openLog } from "./OpenLog.ts"
+import type { RunelogOptions } from "./Options.ts"
 import { type Page, type ReadFilter, readPage } from "./Reader.ts"
-import { type RecoveryReport, recover } from "./Recovery.ts"
 import { sealSegments } from "./Seal.ts"
 import { isLogName } from "./Segment.ts"
-import { SegmentStore } from "./SegmentStore.ts"
-import { Slabs } from "./Slabs.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
 
 export interface AppendOptions {
@@ -46,16 +43,6 @@ export interface RunelogStats {
   readonly sequence: number
 }
 
-interface Parts extends OpenLogOptions {
-  readonly options: RunelogOptions
-  readonly limits: ResolvedLimits
-  readonly lock: DiskLock
-  readonly meta: MetaFile
-  readonly journal: Journal
-  readonly slabs: Slabs
-  readonly maintenance: Maintenance
-}
-
 export class Runelog {
   private readonly parts: Parts
   private readonly committer: Committer
@@ -69,11 +56,11 @@ export class Runelog {
   /** Set when the journal is damaged: everything good can be read, nothing can be appended. */
   readonly readOnly: JournalCorrupt | undefined
 
-  private constructor(parts: Parts, found: { readonly content: JournalContent; readonly report: RecoveryReport; readonly clean: boolean }) {
+  private constructor({ clean, content, nonce, parts, report, sequence }: OpenDirectory) {
     this.parts = parts
-    this.logs = new Map(found.report.logs)
-    this.recovered = { clean: found.clean, batches: found.report.batches, frames: found.report.frames }
-    this.readOnly = found.content.damage
+    this.logs = new Map(report.logs)
+    this.recovered = { clean, batches: report.batches, frames: report.frames }
+    this.readOnly = content.damage
     const { options, journal, slabs, limits } = parts
     this.committer = new Committer({
       path: options.directory,
@@ -81,10 +68,10 @@ export class Runelog {
       slabs,
       limits,
       policy: new SyncPolicy(options.sync),
-      nonce: BigInt(`0x${randomHex(options, 8)}`),
-      firstSequence: nextSequence(found.content),
+      nonce,
+      firstSequence: sequence,
       nowMs: options.nowMs ?? (() => performance.now()),
-      onDurable: (groups, sequence) => this.noteDurable(groups, sequence),
+      onDurable: (groups) => this.noteDurable(groups),
       onNoRoom: () => parts.maintenance.wantRoom(),
       onPoison: (error) => options.onPoison?.(error)
     })
@@ -93,31 +80,23 @@ export class Runelog {
 
   /** Opens the directory as its one writer, recovering what a crash left behind. */
   static async open(options: RunelogOptions): Promise<Runelog> {
-    const limits = resolveLimits(options.limits)
-    const disk = options.disk ?? makeDiskNode()
-    await disk.makeDirectory(options.directory)
-    const outcome = await disk.lock(options.directory)
-    if (outcome._tag === "Held") throw new DirectoryLocked({ path: options.directory, pid: outcome.owner?.pid })
-    try {
-      return await openLocked(options, limits, disk, outcome.lock)
-    } catch (error) {
-      await outcome.lock.release()
-      throw asOpenError(error, options.directory)
-    }
-  }
-
-  static assemble(parts: Parts, found: { readonly content: JournalContent; readonly report: RecoveryReport; readonly clean: boolean }): Runelog {
-    return new Runelog(parts, found)
+    return new Runelog(await openDirectory(options))
   }
 
   /** Resolves once the entries are durable; they get the ids from `firstEventId` on, which must be the log's next. */
   append(log: string, firstEventId: number, entries: ReadonlyArray<Entry>, options?: AppendOptions): Promise<void> {
     const state = this.logs.get(log)
-    if (state === undefined) return this.state(log).then((opened) => this.appendTo(opened, firstEventId, entries, options))
+    if (state === undefined)
+      return this.state(log).then((opened) => this.appendTo(opened, firstEventId, entries, options))
     return this.appendTo(state, firstEventId, entries, options)
   }
 
-  private appendTo(state: LogState, firstEventId: number, entries: ReadonlyArray<Entry>, options?: AppendOptions): Promise<void> {
+  private appendTo(
+    state: LogState,
+    firstEventId: number,
+    entries: ReadonlyArray<Entry>,
+    options?: AppendOptions
+  ): Promise<void> {
     if (state.damage !== undefined) return Promise.reject(state.damage)
     if (this.readOnly !== undefined) return Promise.reject(this.readOnly)
     return this.committer.append(state, firstEventId, entries, { terminal: options?.terminal ?? false })
@@ -136,7 +115,11 @@ export class Runelog {
   async read(log: string, options: ReadOptions): Promise<Page> {
     const state = await this.state(log)
     if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
-    const request = { after: options.after, bytesMax: options.bytesMax ?? this.parts.limits.pageBytes, filter: options.filter }
+    const request = {
+      after: options.after,
+      bytesMax: options.bytesMax ?? this.parts.limits.pageBytes,
+      filter: options.filter
+    }
     return readPage(this.parts, state, request).catch((error) => this.noteDamage(state, error))
   }
 
@@ -184,7 +167,12 @@ export class Runelog {
     if (this.readOnly !== undefined) throw this.readOnly
     if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
     const { damage } = state
-    state.damage ??= new LogDamaged({ log, file: this.parts.store.logDirectory(log), offset: 0, reason: "it is being removed" })
+    state.damage ??= new LogDamaged({
+      log,
+      file: this.parts.store.logDirectory(log),
+      offset: 0,
+      reason: "it is being removed"
+    })
     await this.committer.idle()
     const { sequence } = this.committer
     await this.committer.remove(state).catch((error) => {
@@ -214,7 +202,12 @@ export class Runelog {
 
   get stats(): RunelogStats {
     const { journal, slabs } = this.parts
-    return { residentLogs: this.logs.size, journalFiles: journal.files, memoryBytes: slabs.bytes, sequence: this.committer.sequence }
+    return {
+      residentLogs: this.logs.size,
+      journalFiles: journal.files,
+      memoryBytes: slabs.bytes,
+      sequence: this.committer.sequence
+    }
   }
 
   get poisoned(): WriterPoisoned | undefined {
@@ -280,7 +273,7 @@ export class Runelog {
     }
   }
 
-  private noteDurable(groups: ReadonlyArray<Group>, _sequence: number): void {
+  private noteDurable(groups: ReadonlyArray<Group>): void {
     const { maintenance } = this.parts
     const watched = this.watchers.size > 0 || this.allWatchers.size > 0
     for (const { log, kind } of groups) {
@@ -296,125 +289,4 @@ export class Runelog {
     if (listeners !== undefined) for (const listener of listeners) listener()
     for (const listener of this.allWatchers) listener(log)
   }
-}
-
-const logsDirectory = (directory: string): string => `${directory}/runelog`
-const journalDirectory = (directory: string): string => `${directory}/journal`
-const randomHex = (options: RunelogOptions, bytes: number): string => options.randomHex?.(bytes) ?? randomBytes(bytes).toString("hex")
-/** One is left out, so that the remains of a torn batch can never pass for the next one. */
-const nextSequence = (content: JournalContent): number => content.lastSequence + 2
-
-const asOpenError = (error: unknown, path: string): unknown => {
-  const { code, message } = error as NodeJS.ErrnoException
-  return code === "ENOSPC" || code === "EDQUOT" ? new DiskFull({ path, reason: message }) : error
-}
-
-const openLocked = async (options: RunelogOptions, limits: ResolvedLimits, disk: Disk, lock: DiskLock): Promise<Runelog> => {
-  const { directory } = options
-  const isNew = !(await disk.exists(`${directory}/${META_NAME}`))
-  const meta = isNew ? await MetaFile.create(disk, directory, randomHex(options, 16)) : await MetaFile.open(disk, directory)
-  try {
-    await disk.makeDirectory(journalDirectory(directory))
-    await disk.makeDirectory(logsDirectory(directory))
-    await disk.syncDirectory(directory)
-    const parts = assembleParts({ options, limits, disk, lock, meta })
-    const content = await journalContent(parts)
-    const report = await recover({ ...parts, journalDirectory: journalDirectory(directory) }, withDefect(options, content))
-    const { clean } = meta.state
-    if (content.damage === undefined) {
-      const sequence = nextSequence(content)
-      await meta.update({ floor: sequence, sequence, clean: false })
-    }
-    await takeOverJournal(parts, content)
-    return Runelog.assemble(parts, { content, report, clean })
-  } catch (error) {
-    await meta.close()
-    throw error
-  }
-}
-
-const withDefect = (options: RunelogOptions, content: JournalContent): JournalContent =>
-  options.defect === "recovery drops the last batch" ? { ...content, batches: content.batches.slice(0, -1) } : content
-
-const assembleParts = (base: {
-  readonly options: RunelogOptions
-  readonly limits: ResolvedLimits
-  readonly disk: Disk
-  readonly lock: DiskLock
-  readonly meta: MetaFile
-}): Parts => {
-  const { options, limits, disk, meta } = base
-  const { directory } = options
-  const files = new FileCache(disk, limits.openFilesMax)
-  const slabs = new Slabs(limits.slabBytes)
-  const quarantine = new Quarantine(disk, `${directory}/quarantine`)
-  const journal = new Journal({ disk, directory: journalDirectory(directory), directoryId: meta.state.directoryId, limits })
-  const store: SegmentStore = new SegmentStore({
-    disk,
-    directory: logsDirectory(directory),
-    files,
-    slabs,
-    limits,
-    onSynced: (log) => maintenance.noteSynced(log)
-  })
-  const opener: OpenLogOptions = { disk, files, store, quarantine }
-  const maintenance: Maintenance = new Maintenance({
-    path: directory,
-    journal,
-    meta,
-    store,
-    slabs,
-    limits,
-    seal: (log) => sealClosed(opener, log),
-    removeFiles: (log) => removeFiles(opener, log)
-  })
-  return { ...base, ...opener, slabs, journal, maintenance }
-}
-
-const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
-  try {
-    await sealSegments(parts, log, log.durableSegments - 1)
-  } catch (error) {
-    if (!(error instanceof SegmentCorrupt)) throw error
-    const { file, offset, reason } = error
-    log.damage = await parts.quarantine.record({ log: log.name, file, offset, reason })
-  }
-}
-
-const removeFiles = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
-  await parts.store.discard(log)
-  for (const segment of log.segments) {
-    await parts.files.forget(parts.store.segmentPath(log.name, segment))
-    await parts.files.forget(parts.store.indexPath(log.name, segment))
-  }
-  await parts.disk.removeTree(parts.store.logDirectory(log.name))
-  await parts.quarantine.forget(log.name)
-  parts.store.markRootUnsynced()
-  await parts.store.syncRoot()
-}
-
-/** After a clean close the journal need not be read. */
-const journalContent = async ({ disk, meta, options }: Parts): Promise<JournalContent> => {
-  const directory = journalDirectory(options.directory)
-  const { clean, directoryId, floor, sequence } = meta.state
-  if (!clean) return scanJournal({ disk, directory, directoryId, floor })
-  const files: Array<FoundFile> = []
-  for (const name of (await listJournal(disk, directory)).files) {
-    const file = await disk.open(`${directory}/${name}`, "read")
-    files.push({ name, path: `${directory}/${name}`, bytes: await file.size() })
-    await file.close()
-  }
-  return { files, batches: [], lastSequence: sequence, damage: undefined }
-}
-
-const takeOverJournal = async ({ disk, journal, limits, options }: Parts, content: JournalContent): Promise<void> => {
-  const directory = journalDirectory(options.directory)
-  for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
-  if (content.damage !== undefined) return
-  for (const { name, path, bytes } of content.files) {
-    // Files of another size come from other settings; they were emptied by recovery.
-    if (bytes !== limits.journalFileBytes) await disk.remove(path)
-    else journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
-  }
-  if (journal.files === 0) await journal.grow()
 }

@@ -1,0 +1,182 @@
+// Opens a data directory: takes its lock, reads meta and journal, brings the logs up to what the journal holds and
+// hands over the parts, ready to take appends. Whatever goes wrong on the way, the lock is given back.
+import { randomBytes } from "node:crypto"
+import type { DiskLock } from "./Disk.ts"
+import { makeDiskNode } from "./DiskNode.ts"
+import { DirectoryLocked, DiskFull, SegmentCorrupt } from "./Errors.ts"
+import { FileCache } from "./FileCache.ts"
+import { Journal } from "./Journal.ts"
+import { type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
+import type { LogState } from "./LogState.ts"
+import { Maintenance } from "./Maintenance.ts"
+import { META_NAME, MetaFile } from "./MetaFile.ts"
+import type { OpenLogOptions } from "./OpenLog.ts"
+import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Options.ts"
+import { Quarantine } from "./Quarantine.ts"
+import { type RecoveryReport, recover } from "./Recovery.ts"
+import { sealSegments } from "./Seal.ts"
+import { SegmentStore } from "./SegmentStore.ts"
+import { Slabs } from "./Slabs.ts"
+
+export interface Parts extends OpenLogOptions {
+  readonly options: RunelogOptions
+  readonly limits: ResolvedLimits
+  readonly lock: DiskLock
+  readonly meta: MetaFile
+  readonly journal: Journal
+  readonly slabs: Slabs
+  readonly maintenance: Maintenance
+}
+
+export interface OpenDirectory {
+  readonly parts: Parts
+  readonly content: JournalContent
+  readonly report: RecoveryReport
+  /** The last writer closed in order. */
+  readonly clean: boolean
+  /** The sequence of the first batch to write. */
+  readonly sequence: number
+  /** Marks the batches of this writer. */
+  readonly nonce: bigint
+}
+
+export const logsDirectory = (directory: string): string => `${directory}/runelog`
+export const journalDirectory = (directory: string): string => `${directory}/journal`
+const randomHex = (options: RunelogOptions, bytes: number): string =>
+  options.randomHex?.(bytes) ?? randomBytes(bytes).toString("hex")
+/** One is left out, so that the remains of a torn batch can never pass for the next one. */
+const nextSequence = (content: JournalContent): number => content.lastSequence + 2
+
+const asOpenError = (error: unknown, path: string): unknown => {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === "ENOSPC" || code === "EDQUOT" ? new DiskFull({ path, reason: message }) : error
+}
+
+export const openDirectory = async (options: RunelogOptions): Promise<OpenDirectory> => {
+  const limits = resolveLimits(options.limits)
+  const disk = options.disk ?? makeDiskNode()
+  await disk.makeDirectory(options.directory)
+  const outcome = await disk.lock(options.directory)
+  if (outcome._tag === "Held") throw new DirectoryLocked({ path: options.directory, pid: outcome.owner?.pid })
+  try {
+    return await openLocked({ options, limits, disk, lock: outcome.lock })
+  } catch (error) {
+    await outcome.lock.release()
+    throw asOpenError(error, options.directory)
+  }
+}
+
+type Base = Pick<Parts, "options" | "limits" | "disk" | "lock">
+
+const openLocked = async (base: Base): Promise<OpenDirectory> => {
+  const { disk, options } = base
+  const { directory } = options
+  const isNew = !(await disk.exists(`${directory}/${META_NAME}`))
+  const meta = isNew
+    ? await MetaFile.create(disk, directory, randomHex(options, 16))
+    : await MetaFile.open(disk, directory)
+  try {
+    await disk.makeDirectory(journalDirectory(directory))
+    await disk.makeDirectory(logsDirectory(directory))
+    await disk.syncDirectory(directory)
+    const parts = assembleParts({ ...base, meta })
+    const content = await journalContent(parts)
+    const report = await recover(
+      { ...parts, journalDirectory: journalDirectory(directory) },
+      withDefect(options, content)
+    )
+    const { clean } = meta.state
+    const sequence = nextSequence(content)
+    if (content.damage === undefined) await meta.update({ floor: sequence, sequence, clean: false })
+    await takeOverJournal(parts, content)
+    return { parts, content, report, clean, sequence, nonce: BigInt(`0x${randomHex(options, 8)}`) }
+  } catch (error) {
+    await meta.close()
+    throw error
+  }
+}
+
+const withDefect = (options: RunelogOptions, content: JournalContent): JournalContent =>
+  options.defect === "recovery drops the last batch" ? { ...content, batches: content.batches.slice(0, -1) } : content
+
+const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
+  const { options, limits, disk, meta } = base
+  const { directory } = options
+  const files = new FileCache(disk, limits.openFilesMax)
+  const slabs = new Slabs(limits.slabBytes)
+  const quarantine = new Quarantine(disk, `${directory}/quarantine`)
+  const journal = new Journal({
+    disk,
+    directory: journalDirectory(directory),
+    directoryId: meta.state.directoryId,
+    limits
+  })
+  const store: SegmentStore = new SegmentStore({
+    disk,
+    directory: logsDirectory(directory),
+    files,
+    slabs,
+    limits,
+    onSynced: (log) => maintenance.noteSynced(log)
+  })
+  const opener: OpenLogOptions = { disk, files, store, quarantine }
+  const maintenance: Maintenance = new Maintenance({
+    path: directory,
+    journal,
+    meta,
+    store,
+    slabs,
+    limits,
+    seal: (log) => sealClosed(opener, log),
+    removeFiles: (log) => removeFiles(opener, log)
+  })
+  return { ...base, ...opener, slabs, journal, maintenance }
+}
+
+const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
+  try {
+    await sealSegments(parts, log, log.durableSegments - 1)
+  } catch (error) {
+    if (!(error instanceof SegmentCorrupt)) throw error
+    const { file, offset, reason } = error
+    log.damage = await parts.quarantine.record({ log: log.name, file, offset, reason })
+  }
+}
+
+const removeFiles = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
+  await parts.store.discard(log)
+  for (const segment of log.segments) {
+    await parts.files.forget(parts.store.segmentPath(log.name, segment))
+    await parts.files.forget(parts.store.indexPath(log.name, segment))
+  }
+  await parts.disk.removeTree(parts.store.logDirectory(log.name))
+  await parts.quarantine.forget(log.name)
+  parts.store.markRootUnsynced()
+  await parts.store.syncRoot()
+}
+
+/** After a clean close the journal need not be read. */
+const journalContent = async ({ disk, meta, options }: Parts): Promise<JournalContent> => {
+  const directory = journalDirectory(options.directory)
+  const { clean, directoryId, floor, sequence } = meta.state
+  if (!clean) return scanJournal({ disk, directory, directoryId, floor })
+  const files: Array<FoundFile> = []
+  for (const name of (await listJournal(disk, directory)).files) {
+    const file = await disk.open(`${directory}/${name}`, "read")
+    files.push({ name, path: `${directory}/${name}`, bytes: await file.size() })
+    await file.close()
+  }
+  return { files, batches: [], lastSequence: sequence, damage: undefined }
+}
+
+const takeOverJournal = async ({ disk, journal, limits, options }: Parts, content: JournalContent): Promise<void> => {
+  const directory = journalDirectory(options.directory)
+  for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
+  if (content.damage !== undefined) return
+  for (const { name, path, bytes } of content.files) {
+    // Files of another size come from other settings; they were emptied by recovery.
+    if (bytes !== limits.journalFileBytes) await disk.remove(path)
+    else journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
+  }
+  if (journal.files === 0) await journal.grow()
+}

@@ -8,6 +8,7 @@ export type FaultCode =
   | "EINVAL"
   | "EIO"
   | "EISDIR"
+  | "ENAMETOOLONG"
   | "ENOENT"
   | "ENOSPC"
   | "ENOTDIR"
@@ -20,6 +21,7 @@ const texts: { readonly [K in FaultCode]: string } = {
   EINVAL: "invalid argument",
   EIO: "i/o error",
   EISDIR: "illegal operation on a directory",
+  ENAMETOOLONG: "name too long",
   ENOENT: "no such file or directory",
   ENOSPC: "no space left on device",
   ENOTDIR: "not a directory",

@@ -98,7 +98,13 @@ const claimSocket =
       })
     })
 
+/** SQLite opens no longer path; a longer one is refused by name instead of with its "unable to open database file". */
+export const guardPathBytesMax = 500
+
 const sqliteBusy = 5
+
+// Keeps databases from being collected, which would close them and free a directory whose lock was merely forgotten.
+const openGuards = new Set<object>()
 
 const createOnce = (path: string): void => {
   try {
@@ -113,7 +119,8 @@ const createOnce = (path: string): void => {
 const claimGuard =
   (sqlite: typeof import("node:sqlite")): Claim =>
   async (directory) => {
-    const path = join(directory, guardFileName)
+    const path = join(fs.realpathSync(directory), guardFileName)
+    if (Buffer.byteLength(path) > guardPathBytesMax) throw systemError("ENAMETOOLONG", "lock", directory)
     createOnce(path)
     const database = new sqlite.DatabaseSync(path)
     try {
@@ -123,7 +130,11 @@ const claimGuard =
       if (error instanceof Error && "errcode" in error && error.errcode === sqliteBusy) return undefined
       throw error
     }
-    return async () => database.close()
+    openGuards.add(database)
+    return async () => {
+      openGuards.delete(database)
+      database.close()
+    }
   }
 
 const isOwner = (value: unknown): value is LockOwner =>

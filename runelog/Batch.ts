@@ -169,6 +169,7 @@ export const encodeAppend = (batch: Batch, log: LogState, entries: ReadonlyArray
     const bodyBytes = putBody(slab, start + FRAME_HEADER_BYTES, entry.body)
     const eventId = log.nextEventId
     indexFrame(segment, eventId, limits)
+    if (entry.role === "supersedes") segment.thinnable = true
     log.crc = sealFrame(slab, start, bodyBytes, {
       flags:
         entryFlags(entry) |

@@ -103,6 +103,18 @@ export const makeCrc32c = (native: NativeCrc32c | undefined): Crc32c =>
           ? crc32cTable(bytes, start, end, seed)
           : native(bytes.subarray(start, end), seed)
 
+/** A buffer with its view at hand: the hot paths have both, and need no guess at which array comes next. */
+export interface Viewed {
+  readonly buffer: Uint8Array
+  readonly view: DataView
+}
+
+/** As `crc32c`, over a buffer whose view exists already. */
+export const makeCrc32cOf =
+  (long: Crc32c) =>
+  (bytes: Viewed, start: number, end: number, seed: number): number =>
+    end - start < nativeBytesMin ? ~byWords(bytes.view, start, end, ~seed) >>> 0 : long(bytes.buffer, start, end, seed)
+
 const checkBytes = new TextEncoder().encode("123456789")
 
 /** The native checksum, or undefined when it cannot be loaded or does not compute CRC32C. */
@@ -116,3 +128,4 @@ export const loadNative = (load: () => { readonly crc32c: NativeCrc32c }): Nativ
 }
 
 export const crc32c: Crc32c = makeCrc32c(loadNative(() => createRequire(import.meta.url)("@node-rs/crc32")))
+export const crc32cOf = makeCrc32cOf(crc32c)

@@ -1,7 +1,7 @@
 // The frame: one entry of one log as bytes (FORMAT.md, "Frame"). Owns the 32-byte header, its checksum
 // and the chain to the frame before. Encoding and walking are plain loops over one buffer: they run
 // for every rune that is written, read back or sent to a client.
-import { crc32c } from "./Crc32c.ts"
+import { crc32cOf } from "./Crc32c.ts"
 
 export const FRAME_MAGIC = 0x454e5552 // "RUNE"
 export const FRAME_VERSION = 1
@@ -63,7 +63,7 @@ export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields
   view.setUint32(start + offset.previousCrc, fields.previousCrc, true)
   view.setUint32(start + offset.eventId, fields.eventId % TWO_32, true)
   view.setUint32(start + offset.eventId + 4, Math.floor(fields.eventId / TWO_32), true)
-  const crc = crc32c(bytes.buffer, start + CRC_FROM, start + FRAME_HEADER_BYTES + bodyBytes, 0)
+  const crc = crc32cOf(bytes, start + CRC_FROM, start + FRAME_HEADER_BYTES + bodyBytes, 0)
   view.setUint32(start + offset.crc, crc, true)
   return crc
 }
@@ -124,5 +124,5 @@ export const checkFrame = (bytes: Bytes, start: number, end: number): FrameFault
   if (kind > frameKind.seal || (kind === frameKind.thinned && bodyBytes !== THINNED_BODY_BYTES)) return "unknown frame kind"
   const frameEnd = start + FRAME_HEADER_BYTES + bodyBytes
   if (frameEnd > end) return "short"
-  return crc32c(bytes.buffer, start + CRC_FROM, frameEnd, 0) === frameCrc(view, start) ? undefined : "checksum mismatch"
+  return crc32cOf(bytes, start + CRC_FROM, frameEnd, 0) === frameCrc(view, start) ? undefined : "checksum mismatch"
 }

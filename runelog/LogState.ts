@@ -30,6 +30,8 @@ export interface SegmentState {
   unsynced: boolean
   /** The directory entry of the file is not yet durable. */
   entryUnsynced: boolean
+  /** Whether it may hold deltas that were superseded; unknown for one that was opened from disk. */
+  thinnable: boolean
   /** No frame is added any more; the seal follows. */
   closing: boolean
   seal: Seal | undefined
@@ -109,6 +111,7 @@ export const startSegment = (log: LogState): SegmentState => {
     created: false,
     unsynced: false,
     entryUnsynced: false,
+    thinnable: false,
     closing: false,
     seal: undefined,
     indexedEntries: 0,

@@ -69,6 +69,7 @@ const unopened = (firstEventId: number): SegmentState => ({
   created: true,
   unsynced: false,
   entryUnsynced: false,
+  thinnable: true,
   closing: false,
   seal: undefined,
   indexedEntries: 0,

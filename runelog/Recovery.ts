@@ -112,6 +112,7 @@ const adopt = async (options: RecoveryOptions, { batch, group, slab }: Applicati
     log.damage = await options.quarantine.record({ log: log.name, file: `${options.journalDirectory}/${batch.name}`, offset: batch.offset, reason })
     return 0
   }
+  segment.thinnable = true
   const position = segment.bytes
   let frames = 0
   for (let at = start; at < group.end; at += frameBytes(slab.view, at)) {

@@ -23,7 +23,7 @@ import {
 } from "./Frame.ts"
 import type { LogState, SegmentState } from "./LogState.ts"
 import { type OpenLogOptions, loadClosedSegment, sparseIndexer } from "./OpenLog.ts"
-import { scanFrames } from "./Scan.ts"
+import { type ScanStart, scanFrames } from "./Scan.ts"
 import { encodeSealFrame } from "./SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "./Segment.ts"
 
@@ -46,12 +46,27 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
   const segment = log.segments[at]!
   const path = store.segmentPath(log.name, segment)
   const previousSha256 = log.segments[at - 1]?.seal?.sha256 ?? ""
+  const next = log.segments[at + 1]
+  const place: Place = {
+    log: log.name,
+    path,
+    segment,
+    previousSha256,
+    headCrc: next?.previousHeadCrc ?? log.durableCrc,
+    lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1
+  }
+  const dropped = segment.thinnable ? await files.use(path, (source) => findSuperseded(source, place)) : NOTHING
+  if (dropped.size === 0) {
+    await files.use(path, (file) => sealInPlace(file, place))
+    await store.writeIndex(log, segment)
+    return
+  }
   const temporary = `${path}.tmp`
   if (await disk.exists(temporary)) await disk.remove(temporary)
   const target = await disk.open(temporary, "create")
   const sealed: SegmentState = { ...segment, index: { ids: [], offsets: [] }, indexedEntries: 0, indexedBytes: 0 }
   try {
-    await files.use(path, (source) => rewrite(source, target, { log: log.name, path, segment, sealed, previousSha256 }))
+    await files.use(path, (source) => rewrite(source, target, { ...place, sealed, dropped }))
     await target.sync()
   } finally {
     await target.close()
@@ -60,6 +75,34 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
     await replace(options, log, sealed, { path, temporary })
     log.segments[at] = sealed
   })
+}
+
+const NOTHING: ReadonlySet<number> = new Set()
+
+interface Place {
+  readonly log: string
+  readonly path: string
+  readonly segment: SegmentState
+  readonly previousSha256: string
+  /** Checksum and id of the segment's last frame as it was appended. */
+  readonly headCrc: number
+  readonly lastEventId: number
+}
+
+/** Nothing is dropped: the digest of the bytes as they are, and the seal behind them. */
+const sealInPlace = async (file: DiskFile, place: Place): Promise<void> => {
+  const { headCrc, lastEventId, previousSha256, segment } = place
+  const hash = createHash("sha256").update(Buffer.from(previousSha256, "hex"))
+  const chunk = Buffer.allocUnsafe(WRITE_BYTES)
+  for (let offset = 0; offset < segment.writtenBytes; offset += chunk.length) {
+    const read = await file.read(chunk, 0, Math.min(chunk.length, segment.writtenBytes - offset), offset)
+    hash.update(chunk.subarray(0, read))
+  }
+  const seal = { frames: lastEventId - segment.firstEventId + 1, headCrc, sha256: hash.digest("hex"), previousSha256 }
+  const frame = encodeSealFrame(seal, { eventId: lastEventId, previousCrc: headCrc })
+  await file.write(frame, 0, frame.length, segment.writtenBytes)
+  await file.sync()
+  segment.seal = seal
 }
 
 /** An index of the old file beside the new one would be a lie: it goes first, durably. */
@@ -82,63 +125,55 @@ const replace = async (
   await store.writeIndex(log, sealed)
 }
 
-interface Rewrite {
-  readonly log: string
-  readonly path: string
-  readonly segment: SegmentState
+interface Rewrite extends Place {
   readonly sealed: SegmentState
-  readonly previousSha256: string
+  readonly dropped: ReadonlySet<number>
 }
 
 const rewrite = async (source: DiskFile, target: DiskFile, what: Rewrite): Promise<void> => {
-  const { segment, sealed, previousSha256 } = what
-  const start = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
-  const dropped = await findSuperseded(source, start, segment.writtenBytes)
+  const { segment, sealed, dropped, previousSha256 } = what
   const copy = new SegmentCopy(target, sealed, dropped)
   const header = Buffer.alloc(SEGMENT_HEADER_BYTES)
   await source.read(header, 0, SEGMENT_HEADER_BYTES, 0)
   await copy.begin(header, previousSha256)
-  let offset = start.offset
-  let from = start
-  while (offset < segment.writtenBytes) {
+  let from: ScanStart = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
+  while (from.offset < segment.writtenBytes) {
     // In steps of one buffer, so that the copy never holds more.
     const end = await scanFrames(source, from, {
       endOffset: segment.writtenBytes,
       onFrame: (bytes, at) => (copy.add(bytes, at) > WRITE_BYTES ? "stop" : undefined)
     })
-    await copy.write()
     if (end.fault !== undefined) throw new SegmentCorrupt({ log: what.log, file: what.path, ...end.fault })
-    offset = end.offset
-    from = { offset, eventId: end.lastEventId + 1, previousCrc: end.crc! }
+    await copy.write()
+    from = { offset: end.offset, eventId: end.lastEventId + 1, previousCrc: end.crc }
   }
-  await copy.finish({ headCrc: from.previousCrc, previousSha256 })
+  await copy.finish({ headCrc: what.headCrc, previousSha256 })
 }
 
 /** The ids of deltas that a later frame of the segment supersedes. */
-const findSuperseded = async (
-  source: DiskFile,
-  start: { readonly offset: number; readonly eventId: number; readonly previousCrc: number },
-  endOffset: number
-): Promise<ReadonlySet<number>> => {
+const findSuperseded = async (source: DiskFile, { log, path, segment }: Place): Promise<ReadonlySet<number>> => {
   const dropped = new Set<number>()
   const open = new Map<number, Array<number>>()
-  await scanFrames(source, start, {
-    endOffset,
-    onFrame: ({ view }, at) => {
-      const flags = frameFlags(view, at)
-      const stream = frameStream(view, at)
-      if ((flags & flag.supersedes) !== 0) {
-        for (const eventId of open.get(stream) ?? []) dropped.add(eventId)
-        open.delete(stream)
-      } else if ((flags & flag.delta) !== 0) {
-        const ids = open.get(stream)
-        if (ids === undefined) open.set(stream, [frameEventId(view, at)])
-        else ids.push(frameEventId(view, at))
-      }
-      return undefined
-    }
+  const start = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
+  const end = await scanFrames(source, start, {
+    endOffset: segment.writtenBytes,
+    onFrame: ({ view }, at) => noteDelta(view, at, open, dropped)
   })
+  if (end.fault !== undefined) throw new SegmentCorrupt({ log, file: path, ...end.fault })
   return dropped
+}
+
+const noteDelta = (view: DataView, at: number, open: Map<number, Array<number>>, dropped: Set<number>): undefined => {
+  const flags = frameFlags(view, at)
+  const stream = frameStream(view, at)
+  if ((flags & flag.supersedes) !== 0) {
+    for (const eventId of open.get(stream) ?? []) dropped.add(eventId)
+    open.delete(stream)
+  } else if ((flags & flag.delta) !== 0) {
+    const ids = open.get(stream)
+    if (ids === undefined) open.set(stream, [frameEventId(view, at)])
+    else ids.push(frameEventId(view, at))
+  }
 }
 
 /** Writes the kept frames with a chain of their own, and markers in place of dropped ranges. */

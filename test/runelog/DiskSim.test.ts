@@ -580,6 +580,23 @@ describe("faults", () => {
     }
   })
 
+  it("has nothing to do with what was still under way when the sync failed", async () => {
+    const disk = new DiskSim()
+    const file = await synced(disk, "/a", 0, 0)
+    disk.failNext("sync", { code: "EIO" })
+    disk.failNext("syncDirectory", { code: "EIO" })
+    const writing = put(file, filled(100, 1))
+    const creating = disk.open("/b", "create")
+    for (const outcome of await Promise.allSettled([file.sync(), disk.syncDirectory("/")])) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "EIO" } })
+    }
+    await Promise.all([writing, creating])
+    await file.sync()
+    await disk.syncDirectory("/")
+    expect(distinct(await namesAfter(disk))).toEqual(["a b"])
+    for (const bytes of await bytesAfter(disk, "/a")) expect([bytes.length, isAll(bytes, 1)]).toEqual([100, true])
+  })
+
   it("leaves entries in doubt after a failed directory sync", async () => {
     const disk = new DiskSim()
     await disk.open("/a", "create")
@@ -685,6 +702,17 @@ describe("steps", () => {
     for (const crash of crashes) found.push(await dump(crash))
     expect(found).toHaveLength(6)
     expect([found[0], found[4]]).toEqual([{}, { "/a": "01" }])
+  })
+})
+
+describe("the root", () => {
+  it("is there and stays", async () => {
+    const disk = new DiskSim()
+    expect(await disk.makeDirectory("/")).toBeUndefined()
+    expect(await disk.exists("/")).toBe(true)
+    await expect(disk.removeTree("/")).rejects.toEqual(code("EBUSY"))
+    await expect(disk.rename("/", "/a")).rejects.toEqual(code("EBUSY"))
+    await expect(disk.open("/", "read")).rejects.toEqual(code("EBUSY"))
   })
 })
 

@@ -46,8 +46,9 @@ export const toolAnswer: Answer = {
   stop: "calls"
 }
 
-/** Pieces the way models stream them: a few characters, sometimes one. */
+/** Pieces the way models stream them: a few characters, sometimes one; large texts in large pieces. */
 export const fragments = (text: string): ReadonlyArray<string> => {
+  if (text.length > 50_000) return text.match(/[^]{1,65536}/g) ?? []
   const characters = [...text]
   const out: Array<string> = []
   const sizes = [3, 1, 5, 2, 7]

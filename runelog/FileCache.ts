@@ -27,6 +27,12 @@ export class FileCache {
     }
   }
 
+  /** Creates the file, and keeps it open for the use that follows. */
+  async create(path: string): Promise<void> {
+    const file = await this.disk.open(path, "create")
+    this.cached.set(path, { file: Promise.resolve(file), users: 0, forgotten: false })
+  }
+
   private enter(path: string): Cached {
     const entry = this.cached.get(path) ?? { file: this.disk.open(path, "write"), users: 0, forgotten: false }
     entry.users += 1

@@ -51,6 +51,11 @@ export class Journal {
     this.nextNumber = Math.max(this.nextNumber, Number.parseInt(journal.name, 10) + 1)
   }
 
+  /** Files with batches that may still be needed, the current one included. */
+  get usedFiles(): number {
+    return this.used.length
+  }
+
   get files(): number {
     return this.used.length + this.free.length
   }

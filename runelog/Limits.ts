@@ -30,7 +30,7 @@ export const limits = {
   indexEveryFrames: 256,
   indexEveryBytes: 64 * KIB,
   /** Open descriptors the engine keeps for segments. */
-  openFilesMax: 512,
+  openFilesMax: 1024,
   /** Log states kept in memory while idle. */
   residentLogsMax: 20_000,
   /** Default page of a reader. */

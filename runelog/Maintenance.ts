@@ -26,6 +26,7 @@ export interface MaintenanceOptions {
 
 /** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
 const LANES = 3
+const CHEAP_CHECKPOINT_LOGS = 64
 
 const isFull = (error: unknown): boolean => {
   const { code } = error as NodeJS.ErrnoException
@@ -85,6 +86,7 @@ export class Maintenance {
 
   /** Starts the work if there is any; cheap to call after every commit. */
   wake(): void {
+    this.growJournal()
     if (this.running !== undefined || this.stopped || !this.hasWork) return
     this.running = this.work().finally(() => {
       this.running = undefined
@@ -97,14 +99,12 @@ export class Maintenance {
   }
 
   private get hasWork(): boolean {
-    const { journal } = this.options
     if (this.roomWanted || this.full) return this.roomWanted
     return (
       this.heavy.size > 0 ||
       this.closedSegments.size > 0 ||
       this.removals.size > 0 ||
-      (journal.wantsGrowth && !this.growthBlocked) ||
-      journal.checkpointTarget > 0 ||
+      this.checkpointDue ||
       this.slabsCrowded
     )
   }
@@ -118,34 +118,42 @@ export class Maintenance {
     }
   }
 
+  /**
+   * Full journal files are worth a checkpoint at once while few logs wait for it. With many, each costs a sync
+   * of its own, so the journal is first let grow to half of what it may.
+   */
+  private get checkpointDue(): boolean {
+    const { journal, limits } = this.options
+    if (journal.checkpointTarget === 0) return false
+    return this.unsynced.size <= CHEAP_CHECKPOINT_LOGS || journal.usedFiles * 2 > limits.journalFilesMax
+  }
+
   private async round(): Promise<void> {
-    const { journal } = this.options
     const roomWanted = this.roomWanted
     this.roomWanted = false
     if (roomWanted) this.growthBlocked = false
-    const growth = this.growJournal()
-    try {
-      await this.flushAll(this.heavy, { sync: false })
-      if (this.slabsCrowded) await this.flushOldest()
-      // Removals first: a checkpoint frees nothing that still waits for them.
-      await this.removeAll()
-      const target = roomWanted ? this.committer.sequence : journal.checkpointTarget
-      if (target > 0) await this.checkpoint(target)
-      await this.sealAll()
-    } finally {
-      await growth
-    }
+    await this.flushAll(this.heavy, { sync: false })
+    if (this.slabsCrowded) await this.flushOldest()
+    // Removals first: a checkpoint frees nothing that still waits for them.
+    await this.removeAll()
+    if (roomWanted) await this.checkpoint(this.committer.sequence)
+    else if (this.checkpointDue) await this.checkpoint(this.options.journal.checkpointTarget)
+    await this.sealAll()
     this.full = false
     this.committer.roomFound()
   }
 
-  private async growJournal(): Promise<void> {
+  /** A new file is filled beside all other work: waiting for a checkpoint is what it is there to avoid. */
+  private growJournal(): void {
     const { journal } = this.options
-    if (!journal.wantsGrowth || this.growthBlocked) return
-    await journal.grow().catch((error) => {
-      if (!isFull(error)) throw error
-      this.growthBlocked = true
-    })
+    if (!journal.wantsGrowth || this.growthBlocked || this.stopped) return
+    journal.grow().then(
+      () => this.committer.roomFound(),
+      (error) => {
+        if (isFull(error)) this.growthBlocked = true
+        else this.poison(error)
+      }
+    )
   }
 
   /** Brings every frame of batches up to `target` into synced segments, then frees the journal behind them. */

@@ -35,7 +35,7 @@ export const resolveLimits = (overrides: Partial<Limits> | undefined): ResolvedL
   for (const [name, value] of Object.entries(limits)) {
     if (!Number.isSafeInteger(value) || value < 0) throw new LimitInvalid({ name, value, reason: "it must be a whole number" })
   }
-  const overhead = JOURNAL_PAGE_BYTES + BATCH_HEADER_BYTES + GROUP_HEADER_BYTES + limits.nameBytesMax
+  const overhead = 2 * JOURNAL_PAGE_BYTES + BATCH_HEADER_BYTES + GROUP_HEADER_BYTES + limits.nameBytesMax
   const roomBytes = Math.floor((limits.journalFileBytes - limits.reserveBytes - overhead) / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES
   if (roomBytes < JOURNAL_PAGE_BYTES) {
     throw new LimitInvalid({ name: "journalFileBytes", value: limits.journalFileBytes, reason: "it leaves no room for a batch beside the reserve" })

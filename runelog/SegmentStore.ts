@@ -5,7 +5,7 @@ import type { FileCache } from "./FileCache.ts"
 import { encodeIndex } from "./IndexFile.ts"
 import type { Limits } from "./Limits.ts"
 import type { Extent, LogState, SegmentState } from "./LogState.ts"
-import { encodeSegmentHeader, indexFileName, segmentFileName } from "./Segment.ts"
+import { SEGMENT_HEADER_BYTES, encodeSegmentHeader, indexFileName, segmentFileName } from "./Segment.ts"
 import type { Slabs } from "./Slabs.ts"
 
 export interface SegmentStoreOptions {
@@ -72,8 +72,14 @@ export class SegmentStore {
     const end = last.position + (last.end - last.start)
     segment.unsynced = true
     await this.options.files.use(this.segmentPath(log.name, segment), async (file) => {
-      if (extents.length === 1) await file.write(first.slab.buffer, first.start, first.end - first.start, first.position)
-      else await file.write(gather(extents, end - first.position), 0, end - first.position, first.position)
+      if (first.position === SEGMENT_HEADER_BYTES) {
+        const bytes = gather(extents, { from: 0, to: end, header: encodeSegmentHeader({ log: log.name, ...segment }).buffer })
+        await file.write(bytes, 0, end, 0)
+      } else if (extents.length === 1) {
+        await file.write(first.slab.buffer, first.start, first.end - first.start, first.position)
+      } else {
+        await file.write(gather(extents, { from: first.position, to: end }), 0, end - first.position, first.position)
+      }
     })
     segment.writtenBytes = end
     log.writtenEventId = last.lastEventId
@@ -92,19 +98,14 @@ export class SegmentStore {
     this.dropWritten(log, log.pending.length)
   }
 
+  /** The file comes into being with the write of its header and first frames. */
   private async create(log: LogState, segment: SegmentState): Promise<void> {
     const { disk, files } = this.options
     const path = this.segmentPath(log.name, segment)
     if ((await disk.makeDirectory(this.logDirectory(log.name))) !== undefined) this.rootUnsynced = true
-    // A crash before the first sync may have left the name behind; its content was never relied on.
-    if (await disk.exists(path)) await disk.remove(path)
-    const header = encodeSegmentHeader({ log: log.name, firstEventId: segment.firstEventId, previousHeadCrc: segment.previousHeadCrc })
-    const file = await disk.open(path, "create")
-    await file.close()
-    await files.use(path, (opened) => opened.write(header.buffer, 0, header.buffer.length, 0))
-    segment.created = true
-    segment.unsynced = true
     segment.entryUnsynced = true
+    await files.create(path)
+    segment.created = true
   }
 
   private async sync(log: LogState): Promise<void> {
@@ -137,7 +138,7 @@ export class SegmentStore {
       index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written) },
       durableBytes: segment.writtenBytes
     })
-    if (!(await disk.exists(path))) await (await disk.open(path, "create")).close()
+    if (segment.indexedBytes === 0 && !(await disk.exists(path))) await files.create(path)
     await files.use(path, (file) => file.write(content, 0, content.length, 0))
     segment.indexedEntries = written
     segment.indexedBytes = segment.writtenBytes
@@ -166,9 +167,12 @@ export class SegmentStore {
 /** An index file is worth rewriting once it lacks this many entries. */
 const INDEX_WRITE_ENTRIES = 16
 
-const gather = (extents: ReadonlyArray<Extent>, bytes: number): Buffer => {
-  const target = Buffer.allocUnsafe(bytes)
-  let position = 0
+const gather = (
+  extents: ReadonlyArray<Extent>,
+  range: { readonly from: number; readonly to: number; readonly header?: Buffer }
+): Buffer => {
+  const target = Buffer.allocUnsafe(range.to - range.from)
+  let position = range.header?.copy(target) ?? 0
   for (const extent of extents) position += extent.slab.buffer.copy(target, position, extent.start, extent.end)
   return target
 }

@@ -1,8 +1,8 @@
 // One writer per directory, decided by the kernel: whatever ends the holder, kill -9 included, frees the directory
 // at once, and no timeout is involved. Two kernel claims are taken where they exist: an abstract socket named after the
-// directory's device and inode (Linux; one per network namespace) and a record lock on the file `lock.guard` (seen by
-// containers that share a volume but neither network nor process ids). The file `lock` says who holds the directory,
-// with start time and boot, so that a reused process id is not mistaken for the holder.
+// directory (Linux; one per network namespace) and a record lock on the file `lock.guard` (seen by containers that
+// share a volume but neither network nor process ids). The file `lock` says who holds the directory, with start time
+// and boot, so that a reused process id is not mistaken for the holder.
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -172,10 +172,11 @@ const createOwner = (path: string, self: LockOwner): boolean => {
   }
 }
 
+// The path is part of it because the inode of a removed directory is soon given to another one.
 const identityOf = (directory: string): string => {
   const stats = fs.statSync(directory, { bigint: true })
   if (!stats.isDirectory()) throw systemError("ENOTDIR", "lock", directory)
-  return `${stats.dev}:${stats.ino}`
+  return `${stats.dev}:${stats.ino}:${fs.realpathSync(directory)}`
 }
 
 class DirectoryClaim {

@@ -4,7 +4,16 @@
 import { createRequire } from "node:module"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { crc32c, crc32cTable, loadNative, makeCrc32c, type NativeCrc32c, nativeBytesMin } from "#runelog/Crc32c.ts"
+import {
+  crc32c,
+  crc32cOf,
+  crc32cTable,
+  loadNative,
+  makeCrc32c,
+  makeCrc32cOf,
+  type NativeCrc32c,
+  nativeBytesMin
+} from "#runelog/Crc32c.ts"
 import { seedFor } from "../support/seed.ts"
 
 const reference = (bytes: Uint8Array, start: number, end: number, seed: number): number => {
@@ -95,6 +104,24 @@ describe.each(variants)("crc32c %s", (_name, crc) => {
     const before = [crc(bytes, 0, 64, 0), crc(bytes, 0, 64, 0)]
     bytes[40] = 1
     expect(before).not.toContain(crc(bytes, 0, 64, 0))
+  })
+})
+
+describe("crc32c over a buffer with its view", () => {
+  it("agrees with the definition below and above the crossover", () => {
+    const buffer = Uint8Array.from({ length: 4 * nativeBytesMin }, (_, index) => (index * 71 + 5) & 255).subarray(5)
+    const bytes = { buffer, view: new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength) }
+    for (const length of [0, 1, 4, 15, 16, 31, 288, nativeBytesMin - 1, nativeBytesMin, 3 * nativeBytesMin]) {
+      const expected = reference(buffer, 7, 7 + length, 99)
+      expect(crc32cOf(bytes, 7, 7 + length, 99)).toBe(expected)
+      expect(makeCrc32cOf(crc32cTable)(bytes, 7, 7 + length, 99)).toBe(expected)
+    }
+  })
+
+  it("refuses a range outside of the buffer", () => {
+    const buffer = new Uint8Array(64)
+    const bytes = { buffer, view: new DataView(buffer.buffer) }
+    for (const end of [65, 80, 2000]) expect(() => crc32cOf(bytes, 10, end, 0)).toThrow(RangeError)
   })
 })
 

@@ -294,6 +294,14 @@ describe("what a crash leaves of a directory", () => {
     for (const bytes of await bytesAfter(disk, "/final")) expect([...bytes]).toEqual([2])
   })
 
+  it("finds a file renamed twice under one of its three names", async () => {
+    const disk = new DiskSim()
+    await synced(disk, "/a", 1, 1)
+    await disk.rename("/a", "/b")
+    await disk.rename("/b", "/c")
+    expect(distinct(await namesAfter(disk))).toEqual(["a", "b", "c"])
+  })
+
   it("may bring back what was removed, with its synced bytes", async () => {
     const disk = new DiskSim()
     await synced(disk, "/a", 10, 1)

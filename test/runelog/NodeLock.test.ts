@@ -289,6 +289,22 @@ describe("the claims of the kernel", () => {
     await expectFree(options)
   })
 
+  it("of a removed directory do not stick to the one that gets its inode", async () => {
+    for (let round = 0; round < 50; round++) {
+      const short = fs.mkdtempSync(join(directory, "short-lived-"))
+      expect((await makeNodeLock()(short))._tag).toBe("Acquired")
+      fs.rmSync(short, { recursive: true })
+    }
+  })
+
+  it("know a directory by each of its names", async () => {
+    const alias = join(directory, "alias")
+    fs.symlinkSync(directory, alias)
+    const outcome = await take()
+    expect((await makeNodeLock()(alias))._tag).toBe("Held")
+    await release(outcome)
+  })
+
   it("are not lost when the holder forgets its lock", async () => {
     setFlagsFromString("--expose-gc")
     const collect: () => void = runInNewContext("gc")

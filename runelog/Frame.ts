@@ -25,7 +25,18 @@ export const flag = {
   supersedes: 0b0010_0000
 } as const
 
-const offset = { magic: 0, crc: 4, bodyBytes: 8, version: 12, flags: 13, kind: 14, family: 15, stream: 16, previousCrc: 20, eventId: 24 } as const
+const offset = {
+  magic: 0,
+  crc: 4,
+  bodyBytes: 8,
+  version: 12,
+  flags: 13,
+  kind: 14,
+  family: 15,
+  stream: 16,
+  previousCrc: 20,
+  eventId: 24
+} as const
 /** The checksum covers everything after itself. */
 const CRC_FROM = 8
 const TWO_32 = 2 ** 32
@@ -55,10 +66,12 @@ export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields
   const { view } = bytes
   view.setUint32(start + offset.magic, FRAME_MAGIC, true)
   view.setUint32(start + offset.bodyBytes, bodyBytes, true)
-  view.setUint8(start + offset.version, FRAME_VERSION)
-  view.setUint8(start + offset.flags, fields.flags)
-  view.setUint8(start + offset.kind, fields.kind)
-  view.setUint8(start + offset.family, fields.family)
+  // Version, flags, kind and family are four bytes in a row.
+  view.setUint32(
+    start + offset.version,
+    FRAME_VERSION | (fields.flags << 8) | (fields.kind << 16) | (fields.family << 24),
+    true
+  )
   view.setUint32(start + offset.stream, fields.stream, true)
   view.setUint32(start + offset.previousCrc, fields.previousCrc, true)
   view.setUint32(start + offset.eventId, fields.eventId % TWO_32, true)
@@ -75,7 +88,8 @@ export const frameKindOf = (view: DataView, start: number): number => view.getUi
 export const frameFamily = (view: DataView, start: number): number => view.getUint8(start + offset.family)
 export const frameStream = (view: DataView, start: number): number => view.getUint32(start + offset.stream, true)
 export const frameCrc = (view: DataView, start: number): number => view.getUint32(start + offset.crc, true)
-export const framePreviousCrc = (view: DataView, start: number): number => view.getUint32(start + offset.previousCrc, true)
+export const framePreviousCrc = (view: DataView, start: number): number =>
+  view.getUint32(start + offset.previousCrc, true)
 export const frameEventId = (view: DataView, start: number): number =>
   view.getUint32(start + offset.eventId, true) + view.getUint32(start + offset.eventId + 4, true) * TWO_32
 
@@ -88,7 +102,11 @@ export const frameLastId = (view: DataView, start: number): number =>
 export const THINNED_BODY_BYTES = 8
 
 /** Writes a marker for the dropped range `[from, to]`; returns its checksum. */
-export const sealThinned = (bytes: Bytes, start: number, range: { from: number; to: number; previousCrc: number; flags: number }): number => {
+export const sealThinned = (
+  bytes: Bytes,
+  start: number,
+  range: { from: number; to: number; previousCrc: number; flags: number }
+): number => {
   bytes.view.setUint32(start + FRAME_HEADER_BYTES, range.to % TWO_32, true)
   bytes.view.setUint32(start + FRAME_HEADER_BYTES + 4, Math.floor(range.to / TWO_32), true)
   return sealFrame(bytes, start, THINNED_BODY_BYTES, {
@@ -121,7 +139,8 @@ export const checkFrame = (bytes: Bytes, start: number, end: number): FrameFault
   const bodyBytes = frameBodyBytes(view, start)
   if (bodyBytes > FRAME_BODY_BYTES_MAX) return "length out of range"
   const kind = frameKindOf(view, start)
-  if (kind > frameKind.seal || (kind === frameKind.thinned && bodyBytes !== THINNED_BODY_BYTES)) return "unknown frame kind"
+  if (kind > frameKind.seal || (kind === frameKind.thinned && bodyBytes !== THINNED_BODY_BYTES))
+    return "unknown frame kind"
   const frameEnd = start + FRAME_HEADER_BYTES + bodyBytes
   if (frameEnd > end) return "short"
   return crc32cOf(bytes, start + CRC_FROM, frameEnd, 0) === frameCrc(view, start) ? undefined : "checksum mismatch"

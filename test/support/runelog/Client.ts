@@ -1,0 +1,166 @@
+// A client of a runelog that does everything at once: appends without waiting, seals, checkpoints, removals and reads
+// that overlap, all drawn from a seed. It tells the models what was answered, and objects to any answer that neither
+// the models nor a disk that was switched off explain.
+import type { Runelog } from "#runelog/Runelog.ts"
+import { checkPage } from "./checkLog.ts"
+import { LogModel, type ModelEntry, type Submission, Violation } from "./LogModel.ts"
+import { turn } from "./turns.ts"
+
+export interface ClientOptions {
+  readonly logs: ReadonlyArray<LogModel>
+  readonly chance: () => number
+  /** Largest body, now and then. */
+  readonly bodyBytesMax: number
+  /** The disk is gone: any refusal is fine from now on, any acknowledgement must still be true. */
+  readonly isOver: () => boolean
+}
+
+/** Answers that leave nothing behind. */
+const refusals = new Set(["Busy", "DiskFull", "WriterClosed"])
+
+const tagOf = (error: unknown): string =>
+  typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
+
+export class Client {
+  readonly #options: ClientOptions
+  readonly #runelog: Runelog
+  readonly #tasks = new Set<Promise<void>>()
+  #violation: Violation | undefined
+  acknowledged = 0
+  refusedFull = 0
+
+  constructor(runelog: Runelog, options: ClientOptions) {
+    this.#runelog = runelog
+    this.#options = options
+  }
+
+  /** Does one thing. */
+  async step(): Promise<void> {
+    if (this.#violation !== undefined) throw this.#violation
+    const draw = this.#below(100)
+    const log = this.#options.logs[this.#below(this.#options.logs.length)]!
+    if (draw < 62) this.append(log, { terminal: draw < 4 })
+    else if (draw < 76) await turn()
+    else if (draw < 80) await Promise.race([this.idle(), this.#turns(this.#below(40))])
+    else if (draw < 82) await this.#runelog.ready()
+    else if (draw < 89) this.#run(`read ${log.name}`, () => this.#read(log))
+    else if (draw < 92) this.#run("checkpoint", () => this.#runelog.checkpoint())
+    else if (draw < 96) this.#run(`seal ${log.name}`, () => this.#seal(log))
+    else if (draw < 98) this.#remove(log)
+    else this.#run("list", () => this.#list())
+  }
+
+  append(log: LogModel, options: { readonly terminal: boolean }): void {
+    // A removal under way refuses appends; what the log is afterwards is known only then.
+    if (log.removing) return
+    const submission = log.submit(this.#entries())
+    const answer = this.#runelog.append(log.name, submission.firstEventId, submission.entries, options)
+    this.#run(`append ${log.name}`, () =>
+      answer.then(
+        () => {
+          log.acknowledge(submission)
+          this.acknowledged += submission.entries.length
+        },
+        (error) => this.#refused(log, submission, error)
+      )
+    )
+  }
+
+  /** Resolves when everything under way was answered. */
+  async idle(): Promise<void> {
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks)
+    if (this.#violation !== undefined) throw this.#violation
+  }
+
+  #refused(log: LogModel, submission: Submission, error: unknown): void {
+    const tag = tagOf(error)
+    if (tag === "DiskFull") this.refusedFull += 1
+    if (refusals.has(tag)) return log.refuse(submission)
+    if (tag === "EventIdOutOfOrder" && log.isStranded(submission)) return log.refuse(submission)
+    if (tag === "WriterPoisoned" && this.#options.isOver()) return
+    throw error
+  }
+
+  async #read(log: LogModel): Promise<void> {
+    const { life } = log
+    const after = this.#below(log.acknowledgedHead + 1)
+    const page = await this.#runelog.read(log.name, { after, bytesMax: 1 + this.#below(4000) }).catch((error) => {
+      if (tagOf(error) === "LogUnknown" && (log.acknowledgedHead === 0 || log.life !== life || log.removing)) return undefined
+      if (tagOf(error) === "CursorBeyondEnd" && log.life !== life) return undefined
+      if (this.#isGone(log, life)) return undefined
+      throw error
+    })
+    if (page === undefined || this.#isGone(log, life)) return
+    checkPage(log, page, { after })
+    log.observed = Math.max(log.observed, page.next)
+  }
+
+  #isGone(log: LogModel, life: number): boolean {
+    return log.removing || log.life !== life
+  }
+
+  async #seal(log: LogModel): Promise<void> {
+    const { life, acknowledgedHead } = log
+    await this.#runelog.seal(log.name).catch((error) => {
+      if (tagOf(error) === "LogUnknown" && acknowledgedHead === 0) return
+      if (this.#isGone(log, life)) return
+      if (tagOf(error) === "DiskFull") return
+      throw error
+    })
+  }
+
+  #remove(log: LogModel): void {
+    if (log.removing || log.acknowledgedHead === 0) return
+    log.removing = true
+    this.#run(`remove ${log.name}`, async () => {
+      await this.#runelog.remove(log.name)
+      log.clear()
+    })
+  }
+
+  async #list(): Promise<void> {
+    const certain = this.#options.logs.filter(({ acknowledgedHead, removing }) => acknowledgedHead > 0 && !removing)
+    const lives = certain.map(({ life }) => life)
+    const names = new Set(await this.#runelog.list())
+    const missing = certain.find((log, at) => !names.has(log.name) && !this.#isGone(log, lives[at]!))
+    if (missing !== undefined) throw new Violation(`${missing.name} is missing from the list of logs`)
+  }
+
+  #run(what: string, body: () => Promise<void>): void {
+    const task: Promise<void> = body()
+      .catch((error) => {
+        if (this.#violation !== undefined) return
+        if (error instanceof Violation) this.#violation = error
+        else if (!this.#options.isOver()) this.#violation = new Violation(`${what}: ${String(error)}`, { cause: error })
+      })
+      .finally(() => this.#tasks.delete(task))
+    this.#tasks.add(task)
+  }
+
+  async #turns(count: number): Promise<void> {
+    for (let turns = 0; turns < count; turns++) await turn()
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.#options.chance() * bound)
+  }
+
+  #entries(): ReadonlyArray<ModelEntry> {
+    const count = this.#below(3) > 0 ? 1 : 1 + this.#below(6)
+    return Array.from({ length: count }, () => this.#entry())
+  }
+
+  #entry(): ModelEntry {
+    const draw = this.#below(100)
+    const bytes = this.#below(draw < 80 ? 200 : draw < 98 ? 1500 : this.#options.bodyBytesMax)
+    const body = Buffer.alloc(bytes, `${this.#below(2 ** 32).toString(36)}RUNE`)
+    const visibility = this.#below(3)
+    const family = this.#below(4)
+    const stream = this.#below(3)
+    if (draw % 3 === 0) return { body, visibility, family, stream, role: "delta" }
+    return draw % 10 === 1 ? { body, visibility, family, stream, role: "supersedes" } : { body, visibility, family, stream }
+  }
+}
+
+export const modelLogs = (count: number): ReadonlyArray<LogModel> =>
+  Array.from({ length: count }, (_, index) => new LogModel(`log-${index}`))

@@ -1,0 +1,208 @@
+// One life of a data directory on the simulated disk, drawn from a seed: several generations of a writer, each ended by
+// a power cut, a kill or a clean close at a drawn step, recovery included. After every start all logs are compared
+// with their models.
+import { type RunelogOptions, type ResolvedLimits, resolveLimits } from "#runelog/Options.ts"
+import type { Disk } from "#runelog/Disk.ts"
+import { DiskSim } from "#runelog/DiskSim.ts"
+import { KIB, type Limits } from "#runelog/Limits.ts"
+import { Runelog } from "#runelog/Runelog.ts"
+import { randomFrom } from "../seed.ts"
+import { checkLogs } from "./checkLog.ts"
+import { Client, modelLogs } from "./Client.ts"
+import { withJitter } from "./DiskJitter.ts"
+import { type LogModel, Violation } from "./LogModel.ts"
+import { settled } from "./turns.ts"
+
+export interface SimulationOptions {
+  readonly seed: number
+  /** Puts a broken disk between the engine and the simulated one. */
+  readonly mutate?: (disk: Disk) => Disk
+  readonly defect?: RunelogOptions["defect"]
+}
+
+export interface SimulationReport {
+  crashes: number
+  kills: number
+  closes: number
+  /** Starts that were cut short themselves. */
+  interruptedStarts: number
+  acknowledged: number
+  recoveredFrames: number
+  operations: number
+}
+
+const directory = "/home/data"
+
+const limitsFrom = (pick: <A>(values: ReadonlyArray<A>) => A): Partial<Limits> => ({
+  journalFileBytes: pick([64, 96, 128, 256]) * KIB,
+  journalFilesMax: pick([1, 2, 3, 4]),
+  reserveBytes: 8 * KIB,
+  segmentBytes: pick([4, 8, 16]) * KIB,
+  segmentWriteBytes: pick([1, 1, 4]) * KIB,
+  indexEveryFrames: pick([2, 4, 16]),
+  indexEveryBytes: 512,
+  openFilesMax: pick([1, 2, 8]),
+  residentLogsMax: pick([1, 2, 3, 20]),
+  pendingBytesMax: pick([512, 1024]) * KIB,
+  inFlightBytesMax: pick([4, 32, 256]) * KIB,
+  bodyBytesMax: 24 * KIB,
+  batchBytesMax: 40 * KIB
+})
+
+class Simulation {
+  readonly #options: SimulationOptions
+  readonly #chance: () => number
+  readonly #limits: ResolvedLimits
+  readonly #logs: ReadonlyArray<LogModel>
+  #disk = new DiskSim()
+  /** Changing steps until the end comes, one way or another. */
+  #stepsLeft = Number.POSITIVE_INFINITY
+  #successor: DiskSim | undefined
+  readonly report: SimulationReport = {
+    crashes: 0,
+    kills: 0,
+    closes: 0,
+    interruptedStarts: 0,
+    acknowledged: 0,
+    recoveredFrames: 0,
+    operations: 0
+  }
+
+  constructor(options: SimulationOptions) {
+    this.#options = options
+    this.#chance = randomFrom(options.seed)
+    this.#limits = resolveLimits(limitsFrom((values) => values[this.#below(values.length)]!))
+    this.#logs = modelLogs(1 + this.#below(4))
+  }
+
+  async run(): Promise<SimulationReport> {
+    const generations = 2 + this.#below(3)
+    for (let generation = 0; generation < generations; generation++) await this.#generation()
+    await this.#lastStart()
+    return this.report
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.#chance() * bound)
+  }
+
+  async #generation(): Promise<void> {
+    const inRecovery = this.#chance() < 0.3
+    this.#arm(this.#below(inRecovery ? 60 : 500))
+    const runelog = await this.#open()
+    if (runelog !== undefined) await this.#live(runelog)
+    this.report.operations += this.#disk.operationCount
+    this.#disk = this.#successor ?? this.#end()
+    this.#successor = undefined
+  }
+
+  async #lastStart(): Promise<void> {
+    this.#stepsLeft = Number.POSITIVE_INFINITY
+    const runelog = await this.#open()
+    await settled(runelog!.close(), "close")
+  }
+
+  #arm(steps: number): void {
+    this.#stepsLeft = steps
+    this.#disk.onOperation = () => {
+      this.#stepsLeft -= 1
+      if (this.#stepsLeft < 0 && this.#successor === undefined) this.#end()
+    }
+  }
+
+  /** The power goes, or the process dies; what is under way fails. */
+  #end(): DiskSim {
+    const disk = this.#disk
+    if (this.#chance() < 0.7) {
+      this.#successor = disk.crash(this.#below(2 ** 32))
+      disk.powerOff()
+      this.report.crashes += 1
+    } else {
+      this.#successor = disk.killProcess()
+      this.report.kills += 1
+    }
+    return this.#successor
+  }
+
+  #runelogOptions(): RunelogOptions {
+    const { mutate, defect } = this.#options
+    const share = [0, 0.2, 0.5][this.#below(3)]!
+    const jittered = withJitter(this.#disk, { chance: this.#chance, share })
+    const sync = [undefined, "inline", "pool"][this.#below(3)] as "inline" | "pool" | undefined
+    return {
+      directory,
+      disk: mutate === undefined ? jittered : mutate(jittered),
+      limits: this.#limits,
+      nowMs: this.#clock(),
+      randomHex: (bytes) => Array.from({ length: bytes * 2 }, () => this.#below(16).toString(16)).join(""),
+      ...(sync && { sync }),
+      ...(defect && { defect })
+    }
+  }
+
+  /** Every look at the clock costs a while, so that the engine changes its mind about the speed of the disk. */
+  #clock(): () => number {
+    let nowMs = 0
+    return () => {
+      nowMs += this.#chance() * 2
+      return nowMs
+    }
+  }
+
+  async #open(): Promise<Runelog | undefined> {
+    try {
+      const runelog = await settled(Runelog.open(this.#runelogOptions()), "open")
+      const stepsLeft = this.#stepsLeft
+      this.#stepsLeft = Number.POSITIVE_INFINITY
+      if (this.#successor === undefined) await settled(checkLogs(runelog, this.#logs, this.#chance), "the check")
+      this.#stepsLeft = stepsLeft
+      this.report.recoveredFrames += runelog.recovered.frames
+      return runelog
+    } catch (error) {
+      if (error instanceof Violation || this.#successor === undefined) throw error
+      this.report.interruptedStarts += 1
+      return undefined
+    }
+  }
+
+  async #live(runelog: Runelog): Promise<void> {
+    const client = new Client(runelog, {
+      logs: this.#logs,
+      chance: this.#chance,
+      bodyBytesMax: this.#limits.bodyBytesMax,
+      isOver: () => this.#successor !== undefined
+    })
+    const steps = 20 + this.#below(150)
+    for (let step = 0; step < steps && this.#successor === undefined; step++) await settled(client.step(), "a step")
+    if (this.#successor === undefined && this.#chance() < 0.4) {
+      await this.#close(runelog, client)
+    } else {
+      if (this.#successor === undefined) this.#end()
+      await settled(client.idle(), "what was under way when the disk went")
+      await settled(runelog.close().catch(() => undefined), "close without a disk")
+    }
+    this.report.acknowledged += client.acknowledged
+  }
+
+  async #close(runelog: Runelog, client: Client): Promise<void> {
+    if (this.#chance() < 0.5) await settled(client.idle(), "the work under way")
+    try {
+      await settled(runelog.close(), "close")
+      if (this.#successor === undefined) this.report.closes += 1
+    } catch (error) {
+      if (this.#successor === undefined) throw error
+    }
+    await settled(client.idle(), "the work under way at the close")
+    // The page cache is what it is: a clean close promises no more than the syncs it made.
+    if (this.#successor === undefined) this.#end()
+  }
+}
+
+/** Runs one seed; rejects with a Violation that names it when a promise is broken. */
+export const simulate = async (options: SimulationOptions): Promise<SimulationReport> => {
+  try {
+    return await new Simulation(options).run()
+  } catch (error) {
+    throw new Violation(`SEED=${options.seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}

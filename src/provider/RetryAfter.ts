@@ -8,6 +8,9 @@ export interface HeaderReader {
 const positive = (value: number): number | undefined =>
   Number.isFinite(value) && value >= 0 ? Math.ceil(value) : undefined
 
+/** Dates are read only in the form HTTP prescribes: a lenient reader takes "-1" for the year 2001. */
+const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
 const decimal = /^\d{1,12}(\.\d{1,6})?$/
 
 export const parseRetryAfterMs = (headers: HeaderReader | undefined, nowMs: number): number | undefined => {
@@ -17,6 +20,5 @@ export const parseRetryAfterMs = (headers: HeaderReader | undefined, nowMs: numb
   const value = headers.get("retry-after")?.trim()
   if (value === undefined || value === "") return undefined
   if (decimal.test(value)) return positive(Number(value) * 1000)
-  const date = Date.parse(value)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs)
+  return httpDate.test(value) ? positive(Math.max(0, Date.parse(value) - nowMs)) : undefined
 }

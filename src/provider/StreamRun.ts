@@ -14,7 +14,8 @@ export interface StreamRun<Event> {
   readonly signal: AbortSignal
   readonly secrets: ReadonlyArray<string>
   readonly nowMs: () => number
-  readonly open: () => Promise<AsyncIterable<Event>>
+  /** Sends the request. Its signal also aborts a connection that outlives its answer. */
+  readonly open: (signal: AbortSignal) => Promise<AsyncIterable<Event>>
   /** Translates one event; settles the assembly when it is the terminal one. */
   readonly handle: (event: Event) => void
   /** Called when the stream ended by itself before the assembly was settled. */
@@ -23,9 +24,15 @@ export interface StreamRun<Event> {
 
 const interrupted: Outcome = { _tag: "Interrupted" }
 
+/** Ends the connection without waiting for it. */
+const abandon = (iterator: AsyncIterator<unknown>, connection: AbortController): void => {
+  connection.abort()
+  iterator.return?.().catch(() => undefined)
+}
+
 /** Reads the rest of a finished answer so that its connection can be used again. */
-const drain = async (iterator: AsyncIterator<unknown>): Promise<void> => {
-  const timer = setTimeout(() => void iterator.return?.(), limits.drainMs)
+const drain = async (iterator: AsyncIterator<unknown>, connection: AbortController): Promise<void> => {
+  const timer = setTimeout(() => connection.abort(), limits.drainMs)
   timer.unref()
   try {
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
@@ -34,11 +41,6 @@ const drain = async (iterator: AsyncIterator<unknown>): Promise<void> => {
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Ends the connection without waiting for it. */
-const abandon = (iterator: AsyncIterator<unknown>): void => {
-  iterator.return?.().catch(() => undefined)
 }
 
 /** Runs the translator. An event it cannot make sense of is the provider's fault and ends the call. */
@@ -53,9 +55,12 @@ const translate = <Event>(run: StreamRun<Event>, event: Event): void => {
   }
 }
 
-const consume = async <Event>(run: StreamRun<Event>): Promise<{ readonly events: number }> => {
+const consume = async <Event>(
+  run: StreamRun<Event>,
+  connection: AbortController
+): Promise<{ readonly events: number }> => {
   const { assembly } = run
-  const stream = await run.open()
+  const stream = await run.open(connection.signal)
   const iterator = stream[Symbol.asyncIterator]()
   let events = 0
   try {
@@ -66,11 +71,11 @@ const consume = async <Event>(run: StreamRun<Event>): Promise<{ readonly events:
       if (assembly.outcome !== undefined) break
     }
   } catch (cause) {
-    abandon(iterator)
+    abandon(iterator, connection)
     throw cause
   }
-  if (assembly.outcome?._tag === "Completed") void drain(iterator)
-  else abandon(iterator)
+  if (assembly.outcome?._tag === "Completed") void drain(iterator, connection)
+  else abandon(iterator, connection)
   return { events }
 }
 
@@ -86,8 +91,12 @@ const truncation = <Event>(run: StreamRun<Event>, events: number) => {
 
 const settle = async <Event>(run: StreamRun<Event>): Promise<void> => {
   const { assembly } = run
+  const connection = new AbortController()
+  const onAbort = () => connection.abort()
+  run.signal.addEventListener("abort", onAbort)
+  if (run.signal.aborted) onAbort()
   try {
-    const { events } = await consume(run)
+    const { events } = await consume(run, connection)
     if (assembly.outcome !== undefined || run.signal.aborted) return
     run.onEnd?.()
     if (assembly.outcome === undefined) assembly.fail(truncation(run, events))
@@ -105,6 +114,8 @@ const settle = async <Event>(run: StreamRun<Event>): Promise<void> => {
         bodyEnded: run.tap.bodyEnded()
       })
     )
+  } finally {
+    run.signal.removeEventListener("abort", onAbort)
   }
 }
 

@@ -216,7 +216,7 @@ export const makeMessages = (config: AnthropicConfig): ModelProvider => ({
       signal: options.signal,
       secrets: config.apiKey === undefined ? [] : [Redacted.value(config.apiKey)],
       nowMs: options.clock?.nowMs ?? Date.now,
-      open: async () => {
+      open: async (signal) => {
         const client = await openClient(config, tap)
         const info = config.modelInfo(originOf(config.name, request.model))
         const body = messagesBody(request, {
@@ -224,7 +224,7 @@ export const makeMessages = (config: AnthropicConfig): ModelProvider => ({
           info,
           eagerToolInput: config.eagerToolInput ?? true
         })
-        return client.messages.create(body, { signal: options.signal })
+        return client.messages.create(body, { signal })
       },
       handle: translator.handle
     })

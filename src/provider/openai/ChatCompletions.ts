@@ -203,9 +203,9 @@ export const makeChatCompletions = (config: ChatConfig): ModelProvider => ({
       signal: options.signal,
       secrets: secretsOf(config),
       nowMs: options.clock?.nowMs ?? Date.now,
-      open: async () => {
+      open: async (signal) => {
         const client = await openClient(config, tap)
-        return client.chat.completions.create(chatBody(request, optionsOf(config)), { signal: options.signal })
+        return client.chat.completions.create(chatBody(request, optionsOf(config)), { signal })
       },
       handle: translator.handle,
       onEnd: translator.end

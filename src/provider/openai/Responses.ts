@@ -160,7 +160,7 @@ export const makeResponses = (config: ResponsesConfig): ModelProvider => ({
       signal: options.signal,
       secrets: secretsOf(config),
       nowMs: options.clock?.nowMs ?? Date.now,
-      open: async () => {
+      open: async (signal) => {
         const client = await openClient(config, tap)
         const info = config.modelInfo(originOf(config.name, request.model))
         const body = responsesBody(request, {
@@ -168,7 +168,7 @@ export const makeResponses = (config: ResponsesConfig): ModelProvider => ({
           info,
           reasoningSummary: config.reasoningSummary ?? true
         })
-        return client.responses.create(body, { signal: options.signal })
+        return client.responses.create(body, { signal })
       },
       handle: translator.handle
     })

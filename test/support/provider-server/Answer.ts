@@ -48,7 +48,7 @@ export const toolAnswer: Answer = {
 
 /** Pieces the way models stream them: a few characters, sometimes one; large texts in large pieces. */
 export const fragments = (text: string): ReadonlyArray<string> => {
-  if (text.length > 50_000) return text.match(/[^]{1,65536}/g) ?? []
+  if (text.length > 50_000) return text.match(/[\s\S]{1,65536}/g) ?? []
   const characters = [...text]
   const out: Array<string> = []
   const sizes = [3, 1, 5, 2, 7]

@@ -1,0 +1,190 @@
+// Goal: a call is bounded in time and silence, can be interrupted at any moment, and frees everything at once. Method:
+// the scripted provider on the test clock for the limits; real stalled connections, with short limits, for the sockets.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { afterAll, beforeAll } from "vitest"
+import { call } from "#src/provider/Call.ts"
+import { limits } from "#src/provider/Limits.ts"
+import type { ModelProvider, ProviderEvent } from "#src/provider/Provider.ts"
+import { parseScenario } from "#src/provider/scripted/Scenario.ts"
+import { makeScripted } from "#src/provider/scripted/Scripted.ts"
+import { count, reportCount } from "../support/counts.ts"
+import { plainAnswer, toolAnswer } from "../support/provider-server/Answer.ts"
+import { sampleRequest } from "../support/provider-server/Collect.ts"
+import { formats } from "../support/provider-server/Formats.ts"
+import { type ProviderServer, startProviderServer } from "../support/provider-server/Server.ts"
+
+let server: ProviderServer
+
+beforeAll(async () => {
+  server = await startProviderServer()
+})
+afterAll(() => server.close())
+
+const scripted = (play: ReadonlyArray<object>): ModelProvider => {
+  const scenario = parseScenario("test", { name: "test", replies: [{ play }] })
+  return makeScripted({ load: async () => scenario })
+}
+
+/** Lets promises and fibers that are ready run; no time passes. */
+const settle = Effect.promise(async () => {
+  for (let round = 0; round < 20; round++) await new Promise((resolve) => setImmediate(resolve))
+})
+
+const begun = Effect.fnUntraced(function* (provider: ModelProvider) {
+  const events: Array<ProviderEvent> = []
+  const fiber = yield* Effect.forkChild(
+    call(provider, sampleRequest(), (event) => {
+      events.push(event)
+    })
+  )
+  yield* settle
+  return { events, fiber }
+})
+
+const advance = Effect.fnUntraced(function* (totalMs: number, stepMs: number) {
+  for (let passed = 0; passed < totalMs; passed += stepMs) {
+    yield* TestClock.adjust(stepMs)
+    yield* settle
+  }
+})
+
+describe("a call on the test clock", () => {
+  it.effect("ends by itself when the answer is complete", () =>
+    Effect.gen(function* () {
+      const done = yield* call(scripted([{ text: "hi" }]), sampleRequest(), () => undefined)
+      assert.deepStrictEqual(done, { stopReason: "end_turn" })
+    })
+  )
+
+  it.effect("is ended by the idle limit when the stream goes silent, not before", () =>
+    Effect.gen(function* () {
+      const { events, fiber } = yield* begun(scripted([{ text: "some text" }, { stall: true }]))
+      yield* advance(limits.idleMs - 3000, 3000)
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* advance(limits.idleMs * 0.1 + 3000, 3000)
+      const error = yield* Effect.flip(Fiber.join(fiber))
+      assert.strictEqual(error.kind, "timeout")
+      assert.isTrue(error.retryable)
+      assert.strictEqual(error.message, "the stream was silent for 60000 ms")
+      assert.deepStrictEqual(events.at(-1), { type: "error", error })
+    })
+  )
+
+  it.effect("is not ended by the idle limit while something arrives", () =>
+    Effect.gen(function* () {
+      const beat = { text: ".", delay_ms: 40_000 }
+      const { fiber } = yield* begun(scripted([beat, beat]))
+      yield* advance(85_000, 5000)
+      assert.deepStrictEqual(yield* Fiber.join(fiber), { stopReason: "end_turn" })
+    })
+  )
+
+  it.effect("waits the whole call limit for a provider that never answers", () =>
+    Effect.gen(function* () {
+      const { fiber } = yield* begun(scripted([{ stall: true }]))
+      yield* advance(limits.callMs - 3000, 3000)
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* advance(6000, 3000)
+      const error = yield* Effect.flip(Fiber.join(fiber))
+      assert.strictEqual(error.message, "no complete answer within 120000 ms")
+    })
+  )
+
+  it.effect("is ended by the call limit however lively the stream is", () =>
+    Effect.gen(function* () {
+      const { fiber } = yield* begun(scripted([{ text: "x".repeat(400), chunk_chars: 1, delay_ms: 1000 }]))
+      yield* advance(limits.callMs + 3000, 1000)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(fiber))).kind, "timeout")
+    })
+  )
+
+  it.effect("is interrupted without an error, and nothing is delivered afterwards", () =>
+    Effect.gen(function* () {
+      const { events, fiber } = yield* begun(scripted([{ text: "one two three", chunk_chars: 4, delay_ms: 1000 }]))
+      const before = events.length
+      assert.isAbove(before, 0)
+      yield* Fiber.interrupt(fiber)
+      yield* advance(5000, 1000)
+      assert.strictEqual(events.length, before)
+      const exit = yield* Fiber.await(fiber)
+      assert.isTrue(Exit.hasInterrupts(exit))
+      assert.isFalse(events.some((event) => event.type === "error"))
+    })
+  )
+
+  it.effect("dies of a receiver that throws", () =>
+    Effect.gen(function* () {
+      const failing = call(scripted([{ text: "hi" }]), sampleRequest(), () => {
+        throw new Error("receiver is broken")
+      })
+      const exit = yield* Effect.exit(failing)
+      assert.isTrue(Exit.hasDies(exit))
+    })
+  )
+})
+
+describe.each(formats)("a stalled $name connection", (format) => {
+  it.live("ends within a tenth of the idle limit and is closed", () =>
+    Effect.gen(function* () {
+      const body = format.stream(toolAnswer)
+      server.respond(() => ({ body, cutAfter: Math.floor(body.length / 3), ending: "stall" }))
+      const rounds = count("stalled streams", { fast: 3, soak: 30 })
+      const idleMs = 300
+      for (let round = 0; round < rounds; round++) {
+        const startedMs = performance.now()
+        const error = yield* Effect.flip(
+          call(format.provider(server.url), sampleRequest(), () => undefined, { idleMs })
+        )
+        const tookMs = performance.now() - startedMs
+        assert.strictEqual(error.kind, "timeout")
+        assert.isAtLeast(tookMs, idleMs - 1)
+        // Beyond the tenth: what a busy machine takes to connect and to wake up.
+        assert.isBelow(tookMs, idleMs * 1.1 + 1500)
+        yield* Effect.promise(() => server.idle())
+      }
+      reportCount("stalled model streams", rounds)
+    })
+  )
+
+  it.live("is kept open by keep-alives alone", () =>
+    Effect.gen(function* () {
+      const body = `: keep-alive\n\n: keep-alive\n\n: keep-alive\n\n: keep-alive\n\n${format.stream(plainAnswer)}`
+      const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 120))
+      let pauses = 0
+      server.respond(() => ({ body, pieceBytes: 14, between: () => (pauses++ < 4 ? pause() : Promise.resolve()) }))
+      const done = yield* call(format.provider(server.url), sampleRequest(), () => undefined, { idleMs: 300 })
+      assert.deepStrictEqual(done, { stopReason: "end_turn" })
+    })
+  )
+
+  it.live("that never answers ends with the call limit", () =>
+    Effect.gen(function* () {
+      server.respond(() => ({ body: "", neverAnswer: true }))
+      const error = yield* Effect.flip(
+        call(format.provider(server.url), sampleRequest(), () => undefined, { callMs: 200, idleMs: 50 })
+      )
+      assert.strictEqual(error.message, "no complete answer within 200 ms")
+      yield* Effect.promise(() => server.idle())
+    })
+  )
+
+  it.live("is closed by an interrupt", () =>
+    Effect.gen(function* () {
+      const body = format.stream(toolAnswer)
+      server.respond(() => ({ body, cutAfter: Math.floor(body.length / 2), ending: "stall" }))
+      let arrived: () => void = () => undefined
+      const first = new Promise<void>((resolve) => {
+        arrived = resolve
+      })
+      const fiber = yield* Effect.forkChild(call(format.provider(server.url), sampleRequest(), () => arrived()))
+      yield* Effect.promise(() => first)
+      yield* Fiber.interrupt(fiber)
+      yield* Effect.promise(() => server.idle())
+      assert.strictEqual(server.open(), 0)
+    })
+  )
+})

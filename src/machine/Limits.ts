@@ -24,6 +24,8 @@ export const limits = {
   callsPerResponseMax: 128,
   /** Longer arguments are not kept; the call gets a typed error result. */
   argumentsCharsMax: 1_048_576,
+  /** Arguments that nest deeper are refused: nothing downstream needs a stack that deep. */
+  argumentsDepthMax: 64,
   /** How much of unreadable arguments is kept for a person to see. */
   argumentsKeptCharsMax: 4096,
   /** A turn that asks the model more often than this ends in an error. */
@@ -35,8 +37,13 @@ export const limits = {
   /** Oldest remembered command keys are forgotten first. */
   idempotencyKeysMax: 1024,
   idempotencyTtlMs: 86_400_000,
+  /** Decisions about calls are remembered for whoever comes second. */
+  decisionsMax: 64,
+  /** Oldest permissions that outlive their call are dropped first. */
+  grantsMax: 256,
   /** Oldest notices for a human are dropped first. */
   noticesMax: 32,
+  noticeCharsMax: 512,
   /** Agents whose life is over are remembered up to this many. */
   endedAgentsMax: 64
 } as const

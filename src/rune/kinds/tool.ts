@@ -50,6 +50,8 @@ export const toolKinds = [
       tool_name: Schema.String,
       arguments: JsonValue,
       arguments_hash: Sha256Hex,
+      /** What the model wrote when it was not a JSON object, cut to a limit; `arguments` is then empty. */
+      arguments_text: Schema.optionalKey(Schema.String),
       effect_class: EffectClass,
       mutating: Schema.Boolean,
       timeout_ms: Schema.optionalKey(Ordinal),

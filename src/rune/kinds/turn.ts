@@ -168,7 +168,14 @@ export const turnKinds = [
     supersedes: textDeltas
   }),
   defineKind("turn.retry_scheduled", {
-    payload: Schema.Struct({ attempt: Ordinal, delay_ms: Count, target: RetryTarget, ...Failure })
+    payload: Schema.Struct({
+      attempt: Ordinal,
+      delay_ms: Count,
+      target: RetryTarget,
+      ...Failure,
+      /** What the abandoned call had used. */
+      usage: Schema.optionalKey(Usage)
+    })
   }),
   defineKind("turn.retry_started", { payload: Schema.Struct({ attempt: Ordinal, target: RetryTarget }) }),
   defineKind("turn.compacted", {

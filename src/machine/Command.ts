@@ -1,0 +1,306 @@
+/**
+ * Everything that can be asked of a conversation: by a client, by the stream of a
+ * model, by a tool, a hook, a timer, an outside agent, or by recovery. A command
+ * carries every id and every fact it needs; deciding looks nothing up elsewhere.
+ */
+import type { AgentEvent } from "../rune/AgentEvent.ts"
+import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId } from "../rune/Ids.ts"
+import type { PayloadOf } from "../rune/Kinds.ts"
+import type { HookStatus } from "../rune/kinds/hook.ts"
+import type { BudgetInfo } from "../rune/kinds/session.ts"
+import type {
+  BlobRef,
+  Budget,
+  BudgetMeasure,
+  Content,
+  ConversationConfig,
+  EffectClass,
+  ErrorInfo,
+  ErrorSource,
+  HookFailurePolicy,
+  Usage
+} from "../rune/kinds/shared.ts"
+import type { ApprovalScope, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import type { MessageMode } from "../rune/kinds/turn.ts"
+import type { AutonomyCommand } from "./Autonomy.ts"
+
+/** Provider data that must go back byte for byte. */
+interface Native {
+  readonly provider: string
+  readonly model: string
+  readonly data: unknown
+}
+
+/** What is known about a tool the model named; absent when there is no such tool. */
+export interface ToolFacts {
+  readonly effect_class: EffectClass
+  readonly mutating: boolean
+  readonly timeout_ms?: number
+  readonly provenance?: string
+}
+
+/** One piece of a model's answer as the provider gave it. */
+export type ResponseItem =
+  | { readonly type: "text"; readonly text: string; readonly native?: Native }
+  | { readonly type: "reasoning"; readonly text?: string; readonly native?: Native }
+  | {
+      readonly type: "tool_call"
+      readonly provider_call_id?: string
+      readonly tool_name: string
+      /** The arguments as the model wrote them: JSON text, perhaps broken. */
+      readonly arguments_text: string
+      readonly tool?: ToolFacts
+      readonly native?: Native
+    }
+
+export interface CallFailure {
+  readonly error_type: string
+  readonly message: string
+  readonly retryable: boolean
+  readonly source?: ErrorSource
+}
+
+/** A hook that the batch just finished has to go through. */
+export interface HookChoice {
+  readonly hook_name: string
+  readonly failure_policy: HookFailurePolicy
+  readonly timeout_ms: number
+  readonly effect_class: EffectClass
+}
+
+export interface AgentSpec {
+  readonly agent_id: AgentId
+  readonly role: string
+  readonly model: string
+  readonly parent_id?: AgentId
+  readonly name?: string
+  readonly instructions?: string
+  readonly tools?: ReadonlyArray<unknown>
+  readonly budget?: Budget
+  readonly harness?: string
+}
+
+export type SessionRequest =
+  | {
+      readonly _tag: "CreateConversation"
+      readonly conversation_id: ConversationId
+      readonly config: ConversationConfig
+      readonly root: AgentSpec
+      readonly principal?: string
+    }
+  | { readonly _tag: "Pause"; readonly reason: string }
+  | { readonly _tag: "Resume"; readonly reason?: string }
+  | { readonly _tag: "Suspend"; readonly reason: string; readonly budget_info?: BudgetInfo }
+  | { readonly _tag: "Unsuspend"; readonly reason?: string }
+  | { readonly _tag: "Close"; readonly reason: string }
+  | { readonly _tag: "FinishClosing" }
+  | { readonly _tag: "Archive"; readonly location: string; readonly hash: string }
+  | { readonly _tag: "Restore"; readonly location?: string; readonly hash?: string }
+  | { readonly _tag: "RecordFork"; readonly from: ConversationId; readonly at_event_id: number }
+  | {
+      readonly _tag: "UpdateConfig"
+      readonly changes: ConversationConfig
+      readonly agent_id?: AgentId
+      readonly budget?: Budget
+      readonly principal?: string
+    }
+  | {
+      readonly _tag: "RecordSystemError"
+      readonly payload: PayloadOf<"system.error">
+      readonly agent_id?: AgentId
+    }
+
+export type AgentRequest =
+  | { readonly _tag: "SpawnAgent"; readonly spec: AgentSpec }
+  | { readonly _tag: "CompleteAgentInit"; readonly agent_id: AgentId }
+  | { readonly _tag: "FailAgentInit"; readonly agent_id: AgentId; readonly error: ErrorInfo }
+  /** Kills the agent and all it spawned; one in the middle of a turn only by force. */
+  | { readonly _tag: "KillAgent"; readonly agent_id: AgentId; readonly reason: string; readonly force: boolean }
+  | {
+      readonly _tag: "SendAgentMessage"
+      readonly to_agent_id: AgentId
+      readonly from_agent_id?: AgentId
+      readonly content: Content
+    }
+  | {
+      readonly _tag: "ExhaustBudget"
+      readonly agent_id: AgentId
+      readonly which: BudgetMeasure
+      readonly used: number
+      readonly limit: number
+      /** Suspend the conversation until someone raises the budget, or end this agent. */
+      readonly then: "suspend" | "terminate"
+    }
+
+export type TurnRequest =
+  | {
+      readonly _tag: "PostMessage"
+      /** The root agent when absent. */
+      readonly agent_id?: AgentId
+      readonly content: Content
+      readonly mode: MessageMode
+      readonly principal?: string
+    }
+  | { readonly _tag: "StartQueued"; readonly agent_id: AgentId }
+  | {
+      readonly _tag: "InterruptTurn"
+      readonly agent_id?: AgentId
+      readonly reason: string
+      readonly principal?: string
+      /** What the abandoned model call had used, where the provider said so. */
+      readonly usage?: Usage
+    }
+  | { readonly _tag: "RetryTurn"; readonly agent_id?: AgentId }
+  | {
+      readonly _tag: "RequestModel"
+      readonly agent_id: AgentId
+      readonly request_id: RequestId
+      readonly provider: string
+      readonly model: string
+    }
+  | {
+      readonly _tag: "AppendText" | "AppendReasoning"
+      readonly agent_id: AgentId
+      readonly content: string
+      readonly request_id?: RequestId
+    }
+  | {
+      readonly _tag: "ReceiveResponse"
+      readonly agent_id: AgentId
+      readonly items: ReadonlyArray<ResponseItem>
+      readonly request_id?: RequestId
+      readonly usage?: Usage
+      readonly stop_reason?: string
+    }
+  /** An answer is there and what follows from it is not. */
+  | { readonly _tag: "FinaliseResponse"; readonly agent_id: AgentId }
+  | {
+      readonly _tag: "FailModelCall"
+      readonly agent_id: AgentId
+      readonly error: CallFailure
+      /** What the provider asked for, or the default with jitter; the table's delay when absent. */
+      readonly delay_ms?: number
+      readonly usage?: Usage
+    }
+  /** The retry timer fired. */
+  | { readonly _tag: "RetryDue"; readonly agent_id: AgentId }
+  | {
+      readonly _tag: "SettleTools"
+      readonly agent_id: AgentId
+      readonly hooks: ReadonlyArray<HookChoice>
+      /** The batch itself ends the turn: the model is not asked again. */
+      readonly end_turn?: boolean
+    }
+  /** The agent's own machinery broke: the turn ends, the agent lives. */
+  | { readonly _tag: "FailTurn"; readonly agent_id: AgentId; readonly error: CallFailure; readonly usage?: Usage }
+  | {
+      readonly _tag: "Compact"
+      readonly agent_id: AgentId
+      readonly upto: number
+      readonly summary: string
+      readonly tokens_before?: number
+      readonly tokens_after?: number
+    }
+
+export type ToolRequest =
+  /** A call outside any turn: an outside agent asks for permission. */
+  | {
+      readonly _tag: "OpenCall"
+      readonly agent_id: AgentId
+      readonly call_id: CallId
+      readonly tool_name: string
+      readonly arguments: unknown
+      readonly tool: ToolFacts
+    }
+  | {
+      readonly _tag: "RequireApproval"
+      readonly call_id: CallId
+      readonly policy_reason: string
+      readonly shown_as: ShownAs
+      /** Absent: it never expires. */
+      readonly expires_ms?: number
+      readonly choices?: ReadonlyArray<ApprovalScope>
+    }
+  | {
+      readonly _tag: "ApproveCall"
+      readonly call_id: CallId
+      readonly approver: string
+      readonly channel: string
+      readonly scope: ApprovalScope
+      /** Hash of the arguments that the approver saw. */
+      readonly arguments_hash?: string
+      /** Edited arguments, to run instead. */
+      readonly arguments?: unknown
+      readonly expires_ms?: number
+      readonly rule?: unknown
+    }
+  | {
+      readonly _tag: "DenyCall"
+      readonly call_id: CallId
+      readonly approver: string
+      readonly reason: string
+      readonly channel?: string
+      /** Also end the turn. */
+      readonly interrupt?: boolean
+    }
+  | { readonly _tag: "ExpireApproval"; readonly call_id: CallId }
+  | { readonly _tag: "StartCall"; readonly call_id: CallId; readonly sandbox: SandboxInfo }
+  | {
+      readonly _tag: "AppendProgress"
+      readonly call_id: CallId
+      readonly stream: ProgressStream
+      readonly chunk: string
+    }
+  | {
+      readonly _tag: "FinishCall"
+      readonly call_id: CallId
+      readonly status: "success" | "error" | "timeout" | "cancelled" | "unknown" | "sandbox_violation"
+      readonly output?: string
+      readonly output_blob?: BlobRef
+      readonly error?: ErrorInfo
+      readonly exit_code?: number
+      readonly duration_ms: number
+    }
+  /** The runner itself broke: not the tool's answer, but the lack of one. */
+  | { readonly _tag: "CrashCall"; readonly call_id: CallId; readonly message: string }
+  | { readonly _tag: "RetryCall"; readonly call_id: CallId }
+
+export type HookRequest =
+  | { readonly _tag: "StartHook"; readonly hook_run_id: HookRunId }
+  | {
+      readonly _tag: "FinishHook"
+      readonly hook_run_id: HookRunId
+      readonly status: HookStatus
+      readonly duration_ms: number
+      readonly exit_code?: number
+      readonly output?: string
+      readonly error?: ErrorInfo
+    }
+  | { readonly _tag: "RetryHook"; readonly hook_run_id: HookRunId }
+
+export type HarnessRequest =
+  | { readonly _tag: "AttachHarness"; readonly agent_id: AgentId; readonly payload: PayloadOf<"harness.attached"> }
+  | { readonly _tag: "RecordHarnessEvent"; readonly agent_id: AgentId; readonly event: AgentEvent }
+  | {
+      readonly _tag: "RecordHarnessInput"
+      readonly agent_id: AgentId
+      readonly text: string
+      readonly principal?: string
+    }
+  | { readonly _tag: "DetachHarness"; readonly agent_id: AgentId; readonly payload: PayloadOf<"harness.detached"> }
+  | { readonly _tag: "RecoverHarness"; readonly agent_id: AgentId; readonly reason: string }
+
+export type PlanRequest =
+  | { readonly _tag: "SubmitGoal"; readonly payload: PayloadOf<"plan.goal_received"> }
+  | { readonly _tag: "AdvancePlan"; readonly plan_id: PlanId; readonly step: AutonomyCommand }
+
+export type Command =
+  | SessionRequest
+  | AgentRequest
+  | TurnRequest
+  | ToolRequest
+  | HookRequest
+  | HarnessRequest
+  | PlanRequest
+
+export type CommandTag = Command["_tag"]

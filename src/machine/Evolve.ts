@@ -1,0 +1,94 @@
+/**
+ * The one fold: live state, state after a crash, state in a replay and state in a
+ * test are computed here and nowhere else. It never throws: a rune that speaks of
+ * something it does not know changes nothing but the head.
+ */
+import type { ConversationId } from "../rune/Ids.ts"
+import type { Kind } from "../rune/Kinds.ts"
+import { type AnyRune, isKnown, type Rune, type RuneOf } from "../rune/Rune.ts"
+import { agentHandlers, harnessHandlers } from "./evolve/agent.ts"
+import { type Handler, type Handlers, notice } from "./evolve/Parts.ts"
+import { planHandlers } from "./evolve/plan.ts"
+import { configHandlers, sessionHandlers } from "./evolve/session.ts"
+import { hookHandlers, toolHandlers } from "./evolve/tool.ts"
+import { turnHandlers } from "./evolve/turn.ts"
+import { limits } from "./Limits.ts"
+import { type ConversationState, emptyConversation, type MutableConversation } from "./State.ts"
+
+const nothing = (): void => undefined
+
+const systemHandlers: Handlers<"system"> = {
+  "system.error": (state, rune) => {
+    notice(state, {
+      event_id: rune.event_id,
+      type: "system_error",
+      agent_id: rune.agent_id ?? null,
+      call_id: null,
+      message: `${rune.payload.code}: ${rune.payload.message}`.slice(0, limits.noticeCharsMax)
+    })
+  },
+  "system.invariant_violation": nothing,
+  "system.recovered": nothing,
+  "system.thinned": nothing
+}
+
+const handlers: { readonly [K in Kind]: Handler<K> } = {
+  ...sessionHandlers,
+  ...agentHandlers,
+  ...turnHandlers,
+  ...toolHandlers,
+  ...hookHandlers,
+  ...planHandlers,
+  ...harnessHandlers,
+  ...configHandlers,
+  ...systemHandlers
+}
+
+/** A command's runes lie side by side, so only the newest outcome can grow. */
+const remember = (state: MutableConversation, rune: AnyRune, key: string): void => {
+  const last = state.outcomes.at(-1)
+  if (last?.key === key) {
+    last.last_event_id = rune.event_id
+    last.turn_id ??= rune.turn_id ?? null
+    last.agent_id ??= rune.agent_id ?? null
+    return
+  }
+  const oldestMs = rune.ts_ms - limits.idempotencyTtlMs
+  if (state.outcomes.length > 0 && state.outcomes[0]!.ts_ms < oldestMs) {
+    state.outcomes = state.outcomes.filter((outcome) => outcome.ts_ms >= oldestMs)
+  }
+  if (state.outcomes.length >= limits.idempotencyKeysMax) state.outcomes.shift()
+  state.outcomes.push({
+    key,
+    hash: rune.idempotency_hash ?? "",
+    first_event_id: rune.event_id,
+    last_event_id: rune.event_id,
+    ts_ms: rune.ts_ms,
+    kind: rune.kind,
+    agent_id: rune.agent_id ?? null,
+    turn_id: rune.turn_id ?? null
+  })
+}
+
+/** Folds one rune in. The given state is changed and returned. */
+export const evolve = (state: ConversationState, rune: AnyRune): ConversationState => {
+  const mutable = state as MutableConversation
+  mutable.head = rune.event_id
+  mutable.last_ms = rune.ts_ms
+  if (rune.idempotency_key !== undefined) remember(mutable, rune, rune.idempotency_key)
+  if (isKnown(rune)) {
+    // The one widening: the handler is looked up by the very kind that the rune carries.
+    const handle = handlers[rune.kind] as (state: MutableConversation, rune: Rune) => void
+    handle(mutable, rune as RuneOf<Kind>)
+  } else {
+    mutable.unknown_runes += 1
+  }
+  return state
+}
+
+/** Folds runes from the beginning, or on from a state that is given up to the fold. */
+export const fold = (runes: Iterable<AnyRune>, from: ConversationState | ConversationId): ConversationState => {
+  const state = typeof from === "string" ? emptyConversation(from) : from
+  for (const rune of runes) evolve(state, rune)
+  return state
+}

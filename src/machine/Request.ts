@@ -1,0 +1,171 @@
+/**
+ * From state to what a model is sent: one canonical list of messages, with the
+ * outputs of a batch right after the answer that asked for them, in call order.
+ * Every call in the list has its output and every output its call, whatever the
+ * log went through; anything else would make a provider refuse the conversation.
+ */
+import type { AgentId, CallId } from "../rune/Ids.ts"
+import type { Content, ErrorInfo } from "../rune/kinds/shared.ts"
+import type { ToolResultStatus } from "../rune/kinds/tool.ts"
+import type { AssistantItem } from "../rune/kinds/turn.ts"
+import type { AgentState, CallRecord, ConversationState, DeepReadonly, TranscriptItem } from "./State.ts"
+
+type Native = Extract<AssistantItem, { readonly type: "text" }>["native"]
+
+export type AssistantPart =
+  | { readonly type: "text"; readonly text: string; readonly native?: Native }
+  | { readonly type: "reasoning"; readonly text?: string; readonly native?: Native }
+  | {
+      readonly type: "tool_call"
+      readonly call_id: CallId
+      /** The id to use on the wire: the provider's own where it is usable and unique, else ours. */
+      readonly wire_call_id: string
+      readonly tool_name: string
+      readonly arguments: unknown
+      readonly native?: Native
+    }
+
+export type RequestMessage =
+  | { readonly role: "system"; readonly content: string }
+  | { readonly role: "user"; readonly content: Content; readonly from_agent_id?: AgentId }
+  | { readonly role: "assistant"; readonly parts: ReadonlyArray<AssistantPart> }
+  | {
+      readonly role: "tool"
+      readonly call_id: CallId
+      readonly wire_call_id: string
+      readonly tool_name: string
+      readonly status: ToolResultStatus
+      readonly content: string
+    }
+
+const usableWireId = /^[A-Za-z0-9_-]{1,64}$/u
+
+/** Wire ids of all calls that will be sent: unique, whatever ids the model made up. */
+const assignWireIds = (transcript: ReadonlyArray<TranscriptItem>): ReadonlyMap<CallId, string> => {
+  const taken = new Set<string>()
+  const assigned = new Map<CallId, string>()
+  for (const item of transcript) {
+    if (item.type !== "assistant") continue
+    for (const { call_id: callId, provider_call_id: providerId } of item.calls) {
+      const isFree = providerId !== undefined && usableWireId.test(providerId) && !taken.has(providerId)
+      const wireId = isFree ? providerId : callId
+      taken.add(wireId)
+      assigned.set(callId, wireId)
+    }
+  }
+  return assigned
+}
+
+const errorText = (error: DeepReadonly<ErrorInfo> | undefined): string =>
+  error === undefined ? "" : `${error.code}: ${error.message}`
+
+const notes: Readonly<Record<ToolResultStatus, string>> = {
+  success: "",
+  error: "The call failed.",
+  timeout: "The call timed out.",
+  cancelled: "The call was cancelled.",
+  denied: "The call was not allowed.",
+  unknown: "The outcome of the call is unknown: it may or may not have taken effect. Check before doing it again.",
+  sandbox_violation: "The sandbox stopped the call."
+}
+
+/** What the model reads as a call's output. */
+export const toolContent = (record: CallRecord): { readonly status: ToolResultStatus; readonly content: string } => {
+  const { result } = record
+  if (result === undefined) return { status: "unknown", content: notes.unknown }
+  const output = result.output ?? ""
+  if (result.status === "success") return { status: "success", content: output }
+  const lines = [notes[result.status], errorText(result.error), output].filter((line) => line !== "")
+  return { status: result.status, content: lines.join("\n") }
+}
+
+interface Assembly {
+  readonly messages: Array<RequestMessage>
+  readonly wireIds: ReadonlyMap<CallId, string>
+}
+
+const callPart = (assembly: Assembly, record: CallRecord, native: Native): AssistantPart => ({
+  type: "tool_call",
+  call_id: record.call_id,
+  wire_call_id: assembly.wireIds.get(record.call_id)!,
+  tool_name: record.tool_name,
+  arguments: record.arguments,
+  ...(native === undefined ? {} : { native })
+})
+
+type AssistantEntry = Extract<TranscriptItem, { readonly type: "assistant" }>
+
+const partsOf = (assembly: Assembly, entry: AssistantEntry): ReadonlyArray<AssistantPart> => {
+  const parts: Array<AssistantPart> = []
+  let at = 0
+  for (const item of entry.items) {
+    const native = item.native === undefined ? {} : { native: item.native as Native }
+    if (item.type === "text") {
+      const text = entry.content.slice(at, at + item.chars)
+      at += item.chars
+      if (text !== "") parts.push({ type: "text", text, ...native })
+    } else if (item.type === "reasoning") {
+      parts.push({ type: "reasoning", ...(item.text === undefined ? {} : { text: item.text }), ...native })
+    } else {
+      const record = entry.calls.find((one) => one.call_id === item.call_id)
+      if (record !== undefined) parts.push(callPart(assembly, record, item.native as Native))
+    }
+  }
+  return parts
+}
+
+const addAssistant = (assembly: Assembly, entry: AssistantEntry): void => {
+  const parts = partsOf(assembly, entry)
+  // Thoughts alone are no message to a provider.
+  if (!parts.some((part) => part.type !== "reasoning")) return
+  assembly.messages.push({ role: "assistant", parts })
+  for (const part of parts) {
+    if (part.type !== "tool_call") continue
+    const record = entry.calls.find((one) => one.call_id === part.call_id)!
+    const { call_id: callId, wire_call_id: wireId, tool_name: toolName } = part
+    assembly.messages.push({
+      role: "tool",
+      call_id: callId,
+      wire_call_id: wireId,
+      tool_name: toolName,
+      ...toolContent(record)
+    })
+  }
+}
+
+const addItem = (assembly: Assembly, item: TranscriptItem): void => {
+  switch (item.type) {
+    case "assistant":
+      addAssistant(assembly, item)
+      return
+    case "summary":
+      assembly.messages.push({ role: "user", content: `Summary of the conversation so far:\n\n${item.content}` })
+      return
+    case "user": {
+      const from = item.from_agent_id === undefined ? {} : { from_agent_id: item.from_agent_id }
+      assembly.messages.push({ role: "user", content: item.content as Content, ...from })
+    }
+  }
+}
+
+/** The instructions of the agent, or those of the conversation when it has none of its own. */
+export const instructionsOf = (state: ConversationState, agent: AgentState): string =>
+  agent.instructions ?? state.session.config.instructions ?? ""
+
+/** The messages of the agent's next request. */
+export const assembleRequest = (state: ConversationState, agent: AgentState): ReadonlyArray<RequestMessage> => {
+  const assembly: Assembly = { messages: [], wireIds: assignWireIds(agent.transcript) }
+  const instructions = instructionsOf(state, agent)
+  if (instructions !== "") assembly.messages.push({ role: "system", content: instructions })
+  for (const item of agent.transcript) addItem(assembly, item)
+  return assembly.messages
+}
+
+/**
+ * Event ids after which a compaction may cut, oldest first: every answer whose
+ * calls all have their results. A question that waits for its answer is never cut.
+ */
+export const compactionPoints = (agent: AgentState): ReadonlyArray<number> =>
+  agent.transcript.flatMap((item) =>
+    item.type === "assistant" && item.calls.every((call) => call.result !== undefined) ? [item.event_id] : []
+  )

@@ -1,0 +1,75 @@
+/** Questions that many modules ask of the state. */
+import type { AgentId, CallId, HookRunId } from "../rune/Ids.ts"
+import type { AgentState, CallState, ConversationState, HookState, Totals, TurnState } from "./State.ts"
+
+export const agentOf = (state: ConversationState, agentId: AgentId | null | undefined): AgentState | undefined => {
+  for (const agent of state.agents) if (agent.agent_id === agentId) return agent
+  return undefined
+}
+
+export const callOf = (state: ConversationState, callId: CallId): CallState | undefined => {
+  for (const call of state.calls) if (call.call_id === callId) return call
+  return undefined
+}
+
+export const isAlive = (agent: AgentState): boolean => agent.status !== "terminated" && agent.status !== "failed"
+
+export const aliveAgents = (state: ConversationState): ReadonlyArray<AgentState> => state.agents.filter(isAlive)
+
+const openStatuses: ReadonlySet<string> = new Set(["pending_call", "awaiting_approval", "executing"])
+
+export const isOpen = (call: CallState): boolean => openStatuses.has(call.status)
+
+/** The calls of the batch a turn works on, in the order in which the model asked. */
+export const batchOf = (state: ConversationState, turn: TurnState): ReadonlyArray<CallState> =>
+  state.calls.filter((call) => call.turn_id === turn.turn_id)
+
+export const pendingApprovals = (state: ConversationState): ReadonlyArray<CallState> =>
+  state.calls.filter((call) => call.status === "awaiting_approval")
+
+/** The agent whose running turn owns the hook run, with the run. */
+export const hookOf = (
+  state: ConversationState,
+  hookRunId: HookRunId
+): { readonly agent: AgentState; readonly turn: TurnState; readonly hook: HookState } | undefined => {
+  for (const agent of state.agents) {
+    const hook = agent.turn?.hooks.find((one) => one.hook_run_id === hookRunId)
+    if (agent.turn !== null && hook !== undefined) return { agent, turn: agent.turn, hook }
+  }
+  return undefined
+}
+
+/** The agent and all it spawned, directly or not, that are alive; children before parents. */
+export const familyOf = (state: ConversationState, agentId: AgentId): ReadonlyArray<AgentState> => {
+  const family: Array<AgentState> = []
+  const seen = new Set<string>()
+  const visit = (id: AgentId): void => {
+    seen.add(id)
+    for (const agent of state.agents) if (agent.parent_id === id && !seen.has(agent.agent_id)) visit(agent.agent_id)
+    const own = agentOf(state, id)
+    if (own !== undefined && isAlive(own)) family.push(own)
+  }
+  visit(agentId)
+  return family
+}
+
+/** Ids from the root down to the agent. */
+export const pathOf = (state: ConversationState, agentId: AgentId): ReadonlyArray<AgentId> => {
+  const path: Array<AgentId> = []
+  for (
+    let agent = agentOf(state, agentId);
+    agent !== undefined && !path.includes(agent.agent_id);
+    agent = agentOf(state, agent.parent_id)
+  ) {
+    path.unshift(agent.agent_id)
+  }
+  return path
+}
+
+export const addUsage = (left: Totals, right: Partial<Totals> | undefined): Totals => ({
+  input_tokens: left.input_tokens + (right?.input_tokens ?? 0),
+  output_tokens: left.output_tokens + (right?.output_tokens ?? 0),
+  cached_tokens: left.cached_tokens + (right?.cached_tokens ?? 0),
+  reasoning_tokens: left.reasoning_tokens + (right?.reasoning_tokens ?? 0),
+  usd: left.usd + (right?.usd ?? 0)
+})

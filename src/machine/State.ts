@@ -1,0 +1,357 @@
+/**
+ * The state of a whole conversation: plain JSON, the fold of its runes and nothing
+ * else. The fold mutates it in place; everybody else sees it read-only. Lists are
+ * small and bounded, ids are looked up by walking, so no key can be a prototype's.
+ */
+import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
+import type { PlanTask, Verdict } from "../rune/kinds/plan.ts"
+import type { BudgetInfo } from "../rune/kinds/session.ts"
+import type {
+  BlobRef,
+  Budget,
+  Content,
+  ConversationConfig,
+  EffectClass,
+  ErrorInfo,
+  HookFailurePolicy
+} from "../rune/kinds/shared.ts"
+import type { ApprovalScope, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
+import type { AssistantItem, MessageMode, RetryTarget } from "../rune/kinds/turn.ts"
+import type { AgentStatus } from "./Agent.ts"
+import type { AttentionStatus } from "./Attention.ts"
+import type { AutonomyStatus } from "./Autonomy.ts"
+import type { HookRunStatus } from "./Hook.ts"
+import type { MonitorStatus } from "./Monitor.ts"
+import type { SessionStatus } from "./Session.ts"
+import type { ToolStatus } from "./Tool.ts"
+import type { TurnStatus } from "./Turn.ts"
+
+type Primitive = string | number | boolean | null | undefined
+export type DeepReadonly<T> = unknown extends T
+  ? T
+  : T extends Primitive
+    ? T
+    : T extends ReadonlyArray<infer Item>
+      ? ReadonlyArray<DeepReadonly<Item>>
+      : { readonly [K in keyof T]: DeepReadonly<T[K]> }
+
+/** Sums over model calls. */
+export interface MutableTotals {
+  input_tokens: number
+  output_tokens: number
+  cached_tokens: number
+  reasoning_tokens: number
+  usd: number
+}
+
+export interface MutableResult {
+  status: ToolResultStatus
+  output?: string
+  output_blob?: BlobRef
+  error?: ErrorInfo
+}
+
+/** A call as the transcript remembers it: what the model asked and what it was told. */
+export interface MutableCallRecord {
+  call_id: CallId
+  tool_name: string
+  arguments: unknown
+  provider_call_id?: string
+  result?: MutableResult
+}
+
+export type MutableTranscriptItem =
+  | { type: "user"; event_id: number; turn_id: TurnId; content: Content; from_agent_id?: AgentId }
+  | {
+      type: "assistant"
+      event_id: number
+      turn_id: TurnId
+      content: string
+      items: ReadonlyArray<AssistantItem>
+      calls: Array<MutableCallRecord>
+      /** The turn was interrupted while this was being said. */
+      partial?: true
+    }
+  | { type: "summary"; event_id: number; content: string }
+
+export interface MutableQueuedInput {
+  event_id: number
+  input: Content
+  mode: MessageMode
+  from_agent_id?: AgentId
+  principal?: string
+}
+
+export interface MutableApproval {
+  policy_reason: string
+  shown_as: ShownAs
+  asked_ms: number
+  asked_event_id: number
+  expires_ms: number | null
+  choices: ReadonlyArray<ApprovalScope>
+}
+
+/** A call that is not over, or whose batch is not. */
+export interface MutableCall {
+  call_id: CallId
+  agent_id: AgentId | null
+  turn_id: TurnId | null
+  event_id: number
+  tool_name: string
+  /** What will run: the model's arguments, or what an approver made of them. */
+  arguments: unknown
+  arguments_hash: string
+  effect_class: EffectClass
+  mutating: boolean
+  timeout_ms: number | null
+  provenance: string | null
+  status: ToolStatus
+  attempt: number
+  started_ms: number | null
+  approval: MutableApproval | null
+  /** The newest output, while it runs. */
+  progress_tail: string
+  result: MutableResult | null
+  duration_ms: number
+}
+
+export interface MutableHook {
+  hook_run_id: HookRunId
+  hook_name: string
+  failure_policy: HookFailurePolicy
+  timeout_ms: number
+  effect_class: EffectClass
+  status: HookRunStatus
+  attempt: number
+  started_ms: number | null
+}
+
+export interface MutableRequest {
+  request_id: RequestId
+  provider: string
+  model: string
+  attempt: number
+  event_id: number
+  requested_ms: number
+}
+
+export interface MutableRetry {
+  target: RetryTarget
+  attempt: number
+  due_ms: number
+  error_type: string
+  message: string
+}
+
+export interface MutableTurn {
+  turn_id: TurnId
+  status: TurnStatus
+  started_event_id: number
+  started_ms: number
+  /** Answers received in this turn. */
+  model_calls: number
+  /** Failures of the model call that is being tried. */
+  llm_failures: number
+  request: MutableRequest | null
+  /** The request that ended without an answer; the next one replaces it. */
+  abandoned_request_id: RequestId | null
+  /** Text of the answer so far. */
+  partial: string
+  /** The batch being worked on, in the order in which the model asked. */
+  call_ids: Array<CallId>
+  hooks: Array<MutableHook>
+  retry: MutableRetry | null
+  usage: MutableTotals
+}
+
+export interface MutableLastTurn {
+  turn_id: TurnId
+  status: TurnStatus
+}
+
+export interface MutableHarness {
+  harness: string
+  pid: number | null
+  session_ref: string | null
+  attached: boolean
+  monitor: MonitorStatus
+  attention: AttentionStatus
+  last_event_ms: number
+}
+
+export interface MutableAgent {
+  agent_id: AgentId
+  role: string
+  model: string
+  parent_id: AgentId | null
+  name: string | null
+  instructions: string | null
+  tools: ReadonlyArray<unknown> | null
+  budget: Budget | null
+  status: AgentStatus
+  /** Out of budget and not given more since. */
+  exhausted: boolean
+  turns: number
+  tool_calls: number
+  usage: MutableTotals
+  turn: MutableTurn | null
+  last_turn: MutableLastTurn | null
+  last_error: (ErrorInfo & { event_id: number }) | null
+  queue: Array<MutableQueuedInput>
+  transcript: Array<MutableTranscriptItem>
+  harness: MutableHarness | null
+}
+
+export interface MutableSession {
+  status: SessionStatus
+  config: ConversationConfig
+  root_agent_id: AgentId | null
+  /** Why it is paused, suspended or closing. */
+  reason: string | null
+  budget_info: BudgetInfo | null
+  created_ms: number
+  forked_from: ConversationId | null
+}
+
+/** What became of a command that came with a key. */
+export interface MutableOutcome {
+  key: string
+  hash: string
+  first_event_id: number
+  last_event_id: number
+  ts_ms: number
+  kind: string
+  agent_id: AgentId | null
+  turn_id: TurnId | null
+}
+
+/** A permission that outlives its call. */
+export interface MutableGrant {
+  event_id: number
+  tool_name: string
+  scope: ApprovalScope
+  approver: string
+  expires_ms: number | null
+  arguments_hash: string
+  rule?: unknown
+}
+
+/** Who decided about a call, kept for a while for whoever comes second. */
+export interface MutableDecision {
+  call_id: CallId
+  decision: "approved" | "denied" | "expired" | "cancelled"
+  approver: string
+  channel: string
+  event_id: number
+}
+
+/** Something a person should know although nothing waits for it. */
+export interface MutableNotice {
+  event_id: number
+  type: "unknown_outcome" | "turn_error" | "system_error" | "budget_exhausted" | "agent_failed"
+  agent_id: AgentId | null
+  call_id: CallId | null
+  message: string
+}
+
+export type TaskStatus = "pending" | "assigned" | "running" | "completed" | "failed" | "cancelled"
+
+export interface MutableTask {
+  task: PlanTask
+  status: TaskStatus
+  agent_id: AgentId | null
+  attempts: number
+}
+
+export interface MutablePlan {
+  plan_id: PlanId
+  status: AutonomyStatus
+  goal: string
+  auto_start: boolean
+  max_parallel: number | null
+  budget: Budget | null
+  revision: number
+  tasks: Array<MutableTask>
+  blocked_task_ids: ReadonlyArray<TaskId>
+  iterations: number
+  replans: number
+  last_verdict: Verdict | null
+  reason: string | null
+}
+
+export interface MutableConversation {
+  /** Version of this shape; a snapshot of another version is not used. */
+  format: 1
+  conversation_id: ConversationId
+  /** The last event id folded in. */
+  head: number
+  last_ms: number
+  session: MutableSession
+  agents: Array<MutableAgent>
+  calls: Array<MutableCall>
+  next_turn: number
+  next_call: number
+  next_hook_run: number
+  turns: number
+  tool_calls: number
+  usage: MutableTotals
+  outcomes: Array<MutableOutcome>
+  grants: Array<MutableGrant>
+  decisions: Array<MutableDecision>
+  notices: Array<MutableNotice>
+  plan: MutablePlan | null
+  /** Runes of a newer build that were carried but not understood. */
+  unknown_runes: number
+}
+
+export type ConversationState = DeepReadonly<MutableConversation>
+export type AgentState = DeepReadonly<MutableAgent>
+export type TurnState = DeepReadonly<MutableTurn>
+export type CallState = DeepReadonly<MutableCall>
+export type HookState = DeepReadonly<MutableHook>
+export type TranscriptItem = DeepReadonly<MutableTranscriptItem>
+export type CallRecord = DeepReadonly<MutableCallRecord>
+export type Totals = DeepReadonly<MutableTotals>
+export type Outcome = DeepReadonly<MutableOutcome>
+
+export const noUsage = (): MutableTotals => ({
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  reasoning_tokens: 0,
+  usd: 0
+})
+
+/** The state before the first rune. */
+export const emptyConversation = (conversationId: ConversationId): ConversationState => {
+  const state: MutableConversation = {
+    format: 1,
+    conversation_id: conversationId,
+    head: 0,
+    last_ms: 0,
+    session: {
+      status: "created",
+      config: {},
+      root_agent_id: null,
+      reason: null,
+      budget_info: null,
+      created_ms: 0,
+      forked_from: null
+    },
+    agents: [],
+    calls: [],
+    next_turn: 1,
+    next_call: 1,
+    next_hook_run: 1,
+    turns: 0,
+    tool_calls: 0,
+    usage: noUsage(),
+    outcomes: [],
+    grants: [],
+    decisions: [],
+    notices: [],
+    plan: null,
+    unknown_runes: 0
+  }
+  return state
+}

@@ -1,0 +1,122 @@
+/**
+ * What a person who supervises sees of a conversation: what each agent does, who is
+ * waited for, and the list of things that need a human. Derived on demand.
+ */
+import type { AgentId, CallId } from "../rune/Ids.ts"
+import { type AttentionStatus, signalOfTool } from "./Attention.ts"
+import type { MonitorStatus } from "./Monitor.ts"
+import { aliveAgents, isAlive, pathOf, pendingApprovals } from "./Select.ts"
+import type { AgentState, CallState, ConversationState } from "./State.ts"
+
+const isRunning = (call: CallState): boolean => call.status === "executing" && call.attempt > 0
+
+const callsOf = (state: ConversationState, agent: AgentState): ReadonlyArray<CallState> =>
+  state.calls.filter((call) => call.agent_id === agent.agent_id)
+
+/** What the agent does: told by its events when it runs outside, by its turn when it is ours. */
+export const monitorOf = (state: ConversationState, agent: AgentState): MonitorStatus => {
+  if (agent.harness !== null) return agent.harness.monitor
+  if (!isAlive(agent)) return "exited"
+  if (agent.status === "spawning") return "initialized"
+  if (agent.turn === null) return "idle"
+  const calls = callsOf(state, agent)
+  if (calls.some(isRunning)) return "tool_use"
+  if (calls.some((call) => call.status === "awaiting_approval")) return "waiting_for_permission"
+  return agent.turn.status === "tool_executing" || agent.turn.status === "hooks_running" ? "tool_use" : "thinking"
+}
+
+const asksPerson = (call: CallState): boolean =>
+  isRunning(call) && signalOfTool(call.tool_name) === "tool_start_question"
+
+/** Whether this agent needs a person. */
+export const attentionOfAgent = (state: ConversationState, agent: AgentState): AttentionStatus => {
+  if (!isAlive(agent)) return "closed"
+  const calls = callsOf(state, agent)
+  if (calls.some((call) => call.status === "awaiting_approval")) return "awaiting_approval"
+  if (calls.some(asksPerson)) return "awaiting_input"
+  if (agent.harness !== null) return agent.harness.attention
+  if (agent.status === "spawning") return "starting"
+  if (agent.turn !== null) return "running"
+  return agent.last_error === null ? "idle" : "error"
+}
+
+/** The most urgent first. */
+const urgency: ReadonlyArray<AttentionStatus> = [
+  "awaiting_approval",
+  "awaiting_input",
+  "error",
+  "running",
+  "starting",
+  "idle",
+  "closed"
+]
+
+/** The conversation's own status is that of its most urgent agent; an over one is closed. */
+export const attentionOf = (state: ConversationState): AttentionStatus => {
+  const { status } = state.session
+  if (status === "closed" || status === "archived") return "closed"
+  if (status === "suspended") return "error"
+  const statuses = new Set(aliveAgents(state).map((agent) => attentionOfAgent(state, agent)))
+  return urgency.find((one) => statuses.has(one)) ?? (state.agents.length === 0 ? "starting" : "error")
+}
+
+export interface AttentionItem {
+  readonly type: "approval" | "question" | "suspended" | "notice"
+  readonly event_id: number
+  readonly agent_id: AgentId | null
+  /** From the root agent down to the one that asks. */
+  readonly agent_path: ReadonlyArray<AgentId>
+  readonly call_id: CallId | null
+  readonly title: string
+  readonly since_ms: number | null
+  readonly expires_ms: number | null
+}
+
+const pathTo = (state: ConversationState, agentId: AgentId | null): ReadonlyArray<AgentId> =>
+  agentId === null ? [] : pathOf(state, agentId)
+
+const ofCall = (state: ConversationState, call: CallState, type: "approval" | "question"): AttentionItem => ({
+  type,
+  event_id: call.approval?.asked_event_id ?? call.event_id,
+  agent_id: call.agent_id,
+  agent_path: pathTo(state, call.agent_id),
+  call_id: call.call_id,
+  title: call.approval?.shown_as.title ?? call.tool_name,
+  since_ms: call.approval?.asked_ms ?? call.started_ms,
+  expires_ms: call.approval?.expires_ms ?? null
+})
+
+const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
+  state.session.status === "suspended"
+    ? [
+        {
+          type: "suspended",
+          event_id: state.head,
+          agent_id: state.session.budget_info?.agent_id ?? null,
+          agent_path: pathTo(state, state.session.budget_info?.agent_id ?? null),
+          call_id: null,
+          title: state.session.reason ?? "suspended",
+          since_ms: null,
+          expires_ms: null
+        }
+      ]
+    : []
+
+/** Everything that waits for a person or should be known to one: questions first, newest notices last. */
+export const attentionItems = (state: ConversationState): ReadonlyArray<AttentionItem> => [
+  ...pendingApprovals(state).map((call) => ofCall(state, call, "approval")),
+  ...state.calls.filter(asksPerson).map((call) => ofCall(state, call, "question")),
+  ...suspension(state),
+  ...state.notices.map(
+    (notice): AttentionItem => ({
+      type: "notice",
+      event_id: notice.event_id,
+      agent_id: notice.agent_id,
+      agent_path: pathTo(state, notice.agent_id),
+      call_id: notice.call_id,
+      title: notice.message,
+      since_ms: null,
+      expires_ms: null
+    })
+  )
+]

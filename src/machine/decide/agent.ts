@@ -1,0 +1,105 @@
+/** Deciding about agents: spawning, readiness, messages between them, their end. */
+import { agent as agentMachine } from "../Agent.ts"
+import type { AgentRequest, AgentSpec } from "../Command.ts"
+import { draft } from "../Drafts.ts"
+import { limits } from "../Limits.ts"
+import { agentOf, aliveAgents, familyOf, isAlive } from "../Select.ts"
+import { session } from "../Session.ts"
+import type { Deciders, Drafting } from "./Drafting.ts"
+import { endAgent, terminatedPayload } from "./Ending.ts"
+import { requireAgent } from "./Require.ts"
+
+type Of<Tag extends AgentRequest["_tag"]> = Extract<AgentRequest, { readonly _tag: Tag }>
+
+export const spawn = (sheet: Drafting, spec: AgentSpec): undefined =>
+  sheet.write(draft("agent.spawning", spec, { agent_id: spec.agent_id }))
+
+const spawnsIn: ReadonlySet<string> = new Set(["created", "active"])
+
+const spawnAgent = (sheet: Drafting, { spec }: Of<"SpawnAgent">): undefined => {
+  const { state } = sheet
+  const { status } = state.session
+  if (!spawnsIn.has(status)) {
+    sheet.refuse("invalid_state", `Session is ${status}: no agent can be spawned`, { state: status })
+  }
+  if (agentOf(state, spec.agent_id) !== undefined) sheet.refuse("invalid_state", `${spec.agent_id} exists already`)
+  if (aliveAgents(state).length >= limits.agentsAliveMax) {
+    sheet.refuse("limit_exceeded", `${limits.agentsAliveMax} agents are alive`, { limit: limits.agentsAliveMax })
+  }
+  if (spec.parent_id !== undefined) {
+    const parent = requireAgent(sheet, spec.parent_id)
+    if (parent !== undefined && !isAlive(parent)) {
+      sheet.refuse("invalid_state", `parent ${spec.parent_id} is ${parent.status}`, { state: parent.status })
+    }
+  }
+  spawn(sheet, spec)
+}
+
+const completeInit = (sheet: Drafting, command: Of<"CompleteAgentInit">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  const payload = { agent_id: agent.agent_id }
+  sheet.step(agentMachine, agent.status, { _tag: "CompleteInit", payload, place: { agent_id: agent.agent_id } })
+  const { status, root_agent_id: root } = sheet.state.session
+  if (status === "created" && agent.agent_id === root) {
+    sheet.step(session, status, { _tag: "Activate", payload: { root_agent_id: root } })
+  }
+}
+
+const failInit = (sheet: Drafting, command: Of<"FailAgentInit">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  const payload = { agent_id: agent.agent_id, error: command.error }
+  sheet.step(agentMachine, agent.status, { _tag: "FailInit", payload, place: { agent_id: agent.agent_id } })
+}
+
+const kill = (sheet: Drafting, command: Of<"KillAgent">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  if (!isAlive(agent)) {
+    sheet.refuse("invalid_state", `Agent is ${agent.status}: Kill does not apply`, { state: agent.status })
+    return
+  }
+  for (const one of familyOf(sheet.state, agent.agent_id)) {
+    const reason = one === agent ? command.reason : "parent_closed"
+    // A polite kill of the parent is still the end of its children.
+    endAgent(sheet, one, { reason, force: command.force || one !== agent })
+  }
+}
+
+const send = (sheet: Drafting, command: Of<"SendAgentMessage">): undefined => {
+  const agent = requireAgent(sheet, command.to_agent_id)
+  if (agent === undefined) return
+  if (agent.queue.length >= limits.queuedMessagesMax) {
+    sheet.refuse("limit_exceeded", `the queue of ${agent.agent_id} is full`, { limit: limits.queuedMessagesMax })
+  }
+  const { _tag: _, ...payload } = command
+  sheet.step(agentMachine, agent.status, { _tag: "Deliver", payload, place: { agent_id: agent.agent_id } })
+}
+
+const exhaust = (sheet: Drafting, command: Of<"ExhaustBudget">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  const { which, used, limit } = command
+  const place = { agent_id: agent.agent_id }
+  const payload = { agent_id: agent.agent_id, which, used, limit }
+  if (command.then === "terminate") {
+    const terminated = { payload: terminatedPayload(agent, "budget_exhausted"), place }
+    sheet.step(agentMachine, agent.status, { _tag: "TerminateExhausted", exhausted: { payload, place }, terminated })
+    return
+  }
+  sheet.step(agentMachine, agent.status, { _tag: "ReportExhaustion", payload, place })
+  const { status } = sheet.state.session
+  if (status === "suspended") return
+  const suspended = { reason: "budget_exhausted", budget_info: { which, used, limit, agent_id: agent.agent_id } }
+  sheet.step(session, status, { _tag: "Suspend", payload: suspended })
+}
+
+export const agentDeciders: Deciders<AgentRequest> = {
+  SpawnAgent: spawnAgent,
+  CompleteAgentInit: completeInit,
+  FailAgentInit: failInit,
+  KillAgent: kill,
+  SendAgentMessage: send,
+  ExhaustBudget: exhaust
+}

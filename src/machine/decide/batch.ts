@@ -1,0 +1,164 @@
+/**
+ * Deciding what follows a batch of calls: hooks if it changed something and hooks
+ * wait for that, then the next model call, unless new input took over meanwhile.
+ */
+import { hookRunIdOf } from "../../rune/Ids.ts"
+import { agent as agentMachine } from "../Agent.ts"
+import type { HookRequest, TurnRequest } from "../Command.ts"
+import { errorInfo } from "../ErrorTable.ts"
+import { hook as hookMachine } from "../Hook.ts"
+import { limits } from "../Limits.ts"
+import { batchOf, hookOf, isOpen } from "../Select.ts"
+import type { AgentState, HookState } from "../State.ts"
+import { turn as turnMachine } from "../Turn.ts"
+import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
+import { failTurn, interruptTurn, usageOf } from "./Ending.ts"
+import { type Running, requireTurn } from "./Require.ts"
+import { startRetry } from "./retry.ts"
+
+type Settle = Extract<TurnRequest, { readonly _tag: "SettleTools" }>
+type Of<Tag extends HookRequest["_tag"]> = Extract<HookRequest, { readonly _tag: Tag }>
+
+const hasSteer = (agent: AgentState): boolean => agent.queue.some((one) => one.mode === "steer")
+
+/** The turn is about to ask the model again: new input and the limit on calls have a say first. */
+const beforeNextCall = (sheet: Drafting, running: Running): undefined => {
+  const status = "streaming"
+  if (hasSteer(running.agent)) return interruptTurn(sheet, running, { reason: "steer", command: "Steer", status })
+  if (running.turn.model_calls < limits.modelCallsPerTurnMax) return
+  const message = `the turn asked the model ${running.turn.model_calls} times`
+  failTurn(
+    sheet,
+    running,
+    { error_type: "turn_limit_exceeded", message, retryable: false, source: "orchestrator" },
+    { status }
+  )
+}
+
+export const settleTools = (sheet: Drafting, command: Settle): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  const batch = batchOf(sheet.state, turn)
+  if (batch.some(isOpen)) {
+    sheet.refuse("invalid_state", "calls of the batch are still open", { state: turn.status })
+    return
+  }
+  const place = placeOf(agent, turn)
+  const summaries = batch.map((call) => ({
+    call_id: call.call_id,
+    tool_name: call.tool_name,
+    status: call.result?.status ?? "unknown",
+    duration_ms: call.duration_ms
+  }))
+  const isMutating = batch.some((call) => call.mutating && call.attempt > 0)
+  if (isMutating && command.hooks.length > 0) {
+    const hooks = command.hooks.map((choice, index) => ({
+      hook_run_id: hookRunIdOf(sheet.state.next_hook_run + index),
+      ...choice
+    }))
+    sheet.step(turnMachine, turn.status, { _tag: "FinishToolsWithHooks", payload: { summaries, hooks }, place })
+    return
+  }
+  if (command.end_turn === true && !hasSteer(agent)) {
+    const completed = { final_output: "", usage: usageOf(turn.usage) }
+    sheet.guard(agentMachine, agent.status, { _tag: "EndTurnCompleted", payload: completed, place })
+    sheet.step(turnMachine, turn.status, {
+      _tag: "FinishToolsAndComplete",
+      finished: { payload: { summaries }, place },
+      completed: { payload: completed, place }
+    })
+    return
+  }
+  sheet.step(turnMachine, turn.status, { _tag: "FinishTools", payload: { summaries }, place })
+  beforeNextCall(sheet, running)
+}
+
+const start = (sheet: Drafting, command: Of<"StartHook">): undefined => {
+  const found = hookOf(sheet.state, command.hook_run_id)
+  if (found === undefined) return sheet.refuse("not_found", `no hook run ${command.hook_run_id}`)
+  const { agent, turn, hook } = found
+  const first = turn.hooks.find((one) => one.status !== "succeeded" && one.status !== "canceled" && !isTolerated(one))
+  if (turn.status !== "hooks_running" || first !== hook) {
+    sheet.refuse("invalid_state", `Turn is ${turn.status}: it is not the turn of ${hook.hook_name}`, {
+      state: hook.status
+    })
+  }
+  const payload = {
+    hook_run_id: hook.hook_run_id,
+    hook_name: hook.hook_name,
+    call_ids: turn.call_ids,
+    attempt: hook.attempt + 1
+  }
+  sheet.step(hookMachine, hook.status, { _tag: "Start", payload, place: placeOf(agent, turn) })
+}
+
+/** A failed hook whose policy lets the turn go on. */
+export const isTolerated = (hook: HookState): boolean =>
+  hook.status === "failed" && hook.failure_policy.type === "warn_continue"
+
+const statusCommand = { succeeded: "Succeed", failed: "Fail", canceled: "Cancel" } as const
+
+const finishHooks = (sheet: Drafting, running: Running, done: HookState, status: string): undefined => {
+  const { agent, turn } = running
+  const summaries = turn.hooks.map((one) => ({
+    hook_run_id: one.hook_run_id,
+    hook_name: one.hook_name,
+    status: one === done ? status : one.status
+  }))
+  sheet.step(turnMachine, turn.status, { _tag: "FinishHooks", payload: { summaries }, place: placeOf(agent, turn) })
+  beforeNextCall(sheet, running)
+}
+
+/** What a hook's own policy says about its failure: go on, try again, or end the turn. */
+const afterFailure = (sheet: Drafting, running: Running, hook: HookState, message: string): "continue" | "ended" => {
+  const { agent, turn } = running
+  const policy = hook.failure_policy
+  if (policy.type === "warn_continue") return "continue"
+  const error = { error_type: "hook_execution_failed", message, source: "hook" } as const
+  const retries = policy.type === "retry" ? policy.max_attempts : limits.maxHookRetries
+  if (policy.type === "fail_session" || hook.attempt > retries) {
+    failTurn(sheet, running, { ...error, retryable: false })
+    return "ended"
+  }
+  const target = { type: "hook", hook_run_id: hook.hook_run_id } as const
+  const payload = { attempt: hook.attempt + 1, delay_ms: policy.delay_ms, target, ...error }
+  sheet.step(turnMachine, turn.status, { _tag: "ScheduleRetry", payload, place: placeOf(agent, turn) })
+  return "ended"
+}
+
+const finish = (sheet: Drafting, command: Of<"FinishHook">): undefined => {
+  const found = hookOf(sheet.state, command.hook_run_id)
+  if (found === undefined) return sheet.refuse("not_found", `no hook run ${command.hook_run_id}`)
+  const { agent, turn, hook } = found
+  const { _tag: _, ...payload } = command
+  sheet.step(hookMachine, hook.status, { _tag: statusCommand[command.status], payload, place: placeOf(agent, turn) })
+  if (command.status === "failed") {
+    const message = command.error?.message ?? `hook ${hook.hook_name} exited with ${command.exit_code ?? "no code"}`
+    if (afterFailure(sheet, { agent, turn }, hook, message) === "ended") return
+  }
+  const isLast = turn.hooks.at(-1) === hook
+  if (isLast) finishHooks(sheet, { agent, turn }, hook, command.status)
+}
+
+const retry = (sheet: Drafting, command: Of<"RetryHook">): undefined => {
+  const found = hookOf(sheet.state, command.hook_run_id)
+  if (found === undefined) return sheet.refuse("not_found", `no hook run ${command.hook_run_id}`)
+  const target = found.turn.retry?.target
+  if (target?.type !== "hook" || target.hook_run_id !== command.hook_run_id) {
+    return sheet.refuse("invalid_state", `${command.hook_run_id} waits for no retry`, { state: found.hook.status })
+  }
+  startRetry(sheet, found)
+}
+
+/** What the log says of a hook that a crash cut off. */
+export const lostHookError = errorInfo(
+  "hook_outcome_unknown",
+  "the server stopped while the hook ran; it is not known whether it took effect"
+)
+
+export const hookDeciders: Deciders<HookRequest> = {
+  StartHook: start,
+  FinishHook: finish,
+  RetryHook: retry
+}

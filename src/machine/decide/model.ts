@@ -1,0 +1,191 @@
+/** Deciding about the conversation with the model: asking, listening, failing, asking again. */
+import type { PayloadOf } from "../../rune/Kinds.ts"
+import { agent as agentMachine } from "../Agent.ts"
+import type { TurnRequest } from "../Command.ts"
+import { effectiveLimits, limits, llmRetryDelayMs } from "../Limits.ts"
+import type { AgentState } from "../State.ts"
+import { tool } from "../Tool.ts"
+import { turn as turnMachine } from "../Turn.ts"
+import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
+import { endInside, failTurn, usageOf } from "./Ending.ts"
+import { type Running, requireAgent, requireTurn } from "./Require.ts"
+import { finalOutput, type PlannedResponse, planResponse, refusedResult } from "./response.ts"
+import { startRetry } from "./retry.ts"
+
+type Of<Tag extends TurnRequest["_tag"]> = Extract<TurnRequest, { readonly _tag: Tag }>
+
+const request = (sheet: Drafting, command: Of<"RequestModel">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  const { status } = sheet.state.session
+  if (status === "suspended") {
+    sheet.refuse("invalid_state", "Session is suspended: no model is asked", { state: status })
+  }
+  if (turn.model_calls >= limits.modelCallsPerTurnMax) {
+    sheet.refuse("limit_exceeded", `the turn asked the model ${turn.model_calls} times`, {
+      limit: limits.modelCallsPerTurnMax
+    })
+  }
+  const replaced = turn.request?.request_id ?? turn.abandoned_request_id
+  const payload = {
+    request_id: command.request_id,
+    provider: command.provider,
+    model: command.model,
+    attempt: turn.llm_failures + 1,
+    ...(replaced === null ? {} : { replaces: replaced }),
+    ...(turn.partial === "" ? {} : { partial_output: turn.partial })
+  }
+  sheet.step(turnMachine, turn.status, { _tag: "RequestModel", payload, place: placeOf(agent, turn) })
+}
+
+/** Words of a request that was replaced come too late. */
+const isStale = (running: Running, requestId: string | undefined): boolean =>
+  requestId !== undefined && running.turn.request?.request_id !== requestId
+
+const append = (sheet: Drafting, command: Of<"AppendText" | "AppendReasoning">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  if (isStale(running, command.request_id)) {
+    sheet.refuse("invalid_state", `${command.request_id} is not the running request`, { state: turn.status })
+  }
+  const id = command.request_id === undefined ? {} : { request_id: command.request_id }
+  const payload = { content: command.content, ...id }
+  sheet.step(turnMachine, turn.status, { _tag: command._tag, payload, place: placeOf(agent, turn) })
+}
+
+const respondWithCalls = (
+  sheet: Drafting,
+  { agent, turn }: Running,
+  final: PayloadOf<"turn.assistant_final">,
+  planned: PlannedResponse
+): undefined => {
+  const place = placeOf(agent, turn)
+  sheet.step(turnMachine, turn.status, {
+    _tag: "RespondWithCalls",
+    final: { payload: final, place },
+    received: { payload: { call_ids: planned.calls.map((one) => one.call.call_id) }, place },
+    calls: planned.calls.map((one) => ({ payload: one.call, place }))
+  })
+  for (const one of planned.calls) {
+    const payload = refusedResult(one)
+    if (payload !== undefined) sheet.step(tool, "pending_call", { _tag: "Fail", payload, place })
+  }
+}
+
+const receive = (sheet: Drafting, command: Of<"ReceiveResponse">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  if (isStale(running, command.request_id)) {
+    sheet.refuse("invalid_state", `${command.request_id} is not the running request`, { state: turn.status })
+  }
+  const planned = planResponse(command.items, sheet.state.next_call)
+  const final = {
+    content: planned.content,
+    items: planned.items,
+    ...(command.request_id === undefined ? {} : { request_id: command.request_id }),
+    ...(command.usage === undefined ? {} : { usage: command.usage }),
+    ...(command.stop_reason === undefined ? {} : { stop_reason: command.stop_reason })
+  }
+  if (planned.calls.length > 0) return respondWithCalls(sheet, running, final, planned)
+  const place = placeOf(agent, turn)
+  const completed = { ...finalOutput(planned.content), usage: usageOf(turn.usage, command.usage) }
+  sheet.guard(agentMachine, agent.status, { _tag: "EndTurnCompleted", payload: completed, place })
+  sheet.step(turnMachine, turn.status, {
+    _tag: "RespondAndComplete",
+    final: { payload: final, place },
+    completed: { payload: completed, place }
+  })
+}
+
+const newestAnswer = (agent: AgentState) => {
+  const item = agent.transcript.at(-1)
+  return item?.type === "assistant" ? item : undefined
+}
+
+/** Only an answer whose calls were stored with it can be gone on from. */
+const finalise = (sheet: Drafting, command: Of<"FinaliseResponse">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  const answer = newestAnswer(agent)
+  const hasCalls = answer?.items.some((item) => item.type === "tool_call") ?? false
+  if (turn.status === "processing" && hasCalls) {
+    const message = "the answer was stored without the calls it asks for"
+    failTurn(sheet, running, { error_type: "response_incomplete", message, retryable: true, source: "orchestrator" })
+    return
+  }
+  const payload = { ...finalOutput(answer?.content ?? ""), usage: usageOf(turn.usage) }
+  sheet.step(turnMachine, turn.status, { _tag: "Complete", payload, place: placeOf(agent, turn) })
+}
+
+const failCall = (sheet: Drafting, command: Of<"FailModelCall">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  const { agent, turn } = running
+  const { error, usage } = command
+  const canRetry = error.retryable && turn.llm_failures < effectiveLimits(sheet.state.session.config).maxLlmRetries
+  if (turn.status !== "streaming") {
+    sheet.refuse("invalid_state", `Turn is ${turn.status}: no model call can fail`, { state: turn.status })
+    return
+  }
+  if (!canRetry) return failTurn(sheet, running, error, { usage })
+  const retry = turn.llm_failures + 1
+  const payload = {
+    attempt: retry + 1,
+    delay_ms: command.delay_ms ?? llmRetryDelayMs(retry),
+    target: { type: "llm" },
+    error_type: error.error_type,
+    message: error.message,
+    ...(error.source === undefined ? {} : { source: error.source }),
+    ...(usage === undefined ? {} : { usage })
+  } as const
+  sheet.step(turnMachine, turn.status, { _tag: "ScheduleRetry", payload, place: placeOf(agent, turn) })
+}
+
+const fail = (sheet: Drafting, command: Of<"FailTurn">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running === undefined) return
+  endInside(sheet, running, { reason: command.error.message, end: "lose_effects" })
+  failTurn(sheet, running, command.error, { usage: command.usage })
+}
+
+const retryDue = (sheet: Drafting, command: Of<"RetryDue">): undefined => {
+  const running = requireTurn(sheet, command.agent_id)
+  if (running !== undefined) startRetry(sheet, running)
+}
+
+/** Between two model calls, or between turns: never under a request that is being answered. */
+const compact = (sheet: Drafting, command: Of<"Compact">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  const { _tag: _, agent_id: agentId, ...payload } = command
+  const { turn } = agent
+  if (turn !== null && turn.request !== null) {
+    sheet.refuse("invalid_state", "a request is being answered", { state: turn.status })
+  }
+  if (command.upto > sheet.state.head) {
+    sheet.refuse("bad_request", `event ${command.upto} has not happened`, { head: sheet.state.head })
+  }
+  const place = { agent_id: agentId, turn_id: turn?.turn_id }
+  sheet.step(turnMachine, turn?.status ?? "idle", { _tag: "Compact", payload, place })
+}
+
+type ModelCommand = Exclude<
+  TurnRequest,
+  Of<"PostMessage" | "StartQueued" | "InterruptTurn" | "RetryTurn" | "SettleTools">
+>
+
+export const modelDeciders: Deciders<ModelCommand> = {
+  RequestModel: request,
+  AppendText: append,
+  AppendReasoning: append,
+  ReceiveResponse: receive,
+  FinaliseResponse: finalise,
+  FailModelCall: failCall,
+  FailTurn: fail,
+  RetryDue: retryDue,
+  Compact: compact
+}

@@ -1,0 +1,85 @@
+/** Deciding about the conversation as a whole. */
+import type { SessionRequest } from "../Command.ts"
+import { draft } from "../Drafts.ts"
+import { agentOf, aliveAgents } from "../Select.ts"
+import { type SessionCommand, session } from "../Session.ts"
+import type { ConversationState } from "../State.ts"
+import { spawn } from "./agent.ts"
+import type { Deciders, Drafting } from "./Drafting.ts"
+import { endAgent, usageOf } from "./Ending.ts"
+
+type Of<Tag extends SessionRequest["_tag"]> = Extract<SessionRequest, { readonly _tag: Tag }>
+
+const create = (sheet: Drafting, command: Of<"CreateConversation">): undefined => {
+  if (sheet.state.head > 0) {
+    sheet.refuse("invalid_state", "the conversation exists already", { state: sheet.state.session.status })
+    return
+  }
+  sheet.write(
+    draft("session.created", {
+      config: command.config,
+      ...(command.principal === undefined ? {} : { principal: command.principal })
+    })
+  )
+  spawn(sheet, command.root)
+}
+
+const close = (sheet: Drafting, command: Of<"Close">): undefined => {
+  sheet.step(session, sheet.state.session.status, { _tag: "Close", reason: command.reason })
+  // Children go first, so that no agent is ever left without its parent.
+  for (const agent of [...aliveAgents(sheet.state)].reverse()) {
+    endAgent(sheet, agent, { reason: "session_closing", force: true })
+  }
+}
+
+export const finalStats = (state: ConversationState) => ({
+  turns: state.turns,
+  tool_calls: state.tool_calls,
+  agents: state.agents.length,
+  runes: state.head + 1,
+  usage: usageOf(state.usage),
+  wall_ms: Math.max(0, state.last_ms - state.session.created_ms)
+})
+
+const finishClosing = (sheet: Drafting): undefined => {
+  if (aliveAgents(sheet.state).length > 0) {
+    sheet.refuse("invalid_state", "agents are still alive", { state: sheet.state.session.status })
+    return
+  }
+  const payload = { final_stats: finalStats(sheet.state) }
+  sheet.step(session, sheet.state.session.status, { _tag: "FinishClosing", payload })
+}
+
+const updateConfig = (sheet: Drafting, command: Of<"UpdateConfig">): undefined => {
+  if (command.agent_id !== undefined && agentOf(sheet.state, command.agent_id) === undefined) {
+    sheet.refuse("not_found", `no agent ${command.agent_id}`)
+    return
+  }
+  const { _tag: _, ...payload } = command
+  sheet.step(session, sheet.state.session.status, { _tag: "Configure", payload })
+}
+
+type StepOnly = "Pause" | "Resume" | "Suspend" | "Unsuspend" | "Archive" | "Restore" | "RecordFork"
+
+/** Commands that are one step of the session table and nothing else. */
+const stepOnly =
+  <Tag extends StepOnly>(stepOf: (command: Of<Tag>) => SessionCommand) =>
+  (sheet: Drafting, command: Of<Tag>): undefined => {
+    sheet.step(session, sheet.state.session.status, stepOf(command))
+  }
+
+export const sessionDeciders: Deciders<SessionRequest> = {
+  CreateConversation: create,
+  Pause: stepOnly((command) => command),
+  Resume: stepOnly((command) => command),
+  Suspend: stepOnly(({ _tag, ...payload }) => ({ _tag, payload })),
+  Unsuspend: stepOnly((command) => command),
+  Close: close,
+  FinishClosing: finishClosing,
+  Archive: stepOnly(({ _tag, ...payload }) => ({ _tag, payload })),
+  Restore: stepOnly(({ _tag, ...payload }) => ({ _tag, payload })),
+  RecordFork: stepOnly(({ _tag: _, ...payload }) => ({ _tag: "Fork", payload })),
+  UpdateConfig: updateConfig,
+  RecordSystemError: (sheet, command) =>
+    sheet.write(draft("system.error", command.payload, { agent_id: command.agent_id }))
+}

@@ -1,0 +1,214 @@
+/** Deciding about tool calls: asking a person, starting, progress, the one result. */
+import type { PayloadOf } from "../../rune/Kinds.ts"
+import { canonicalHash } from "../Canonical.ts"
+import type { ToolRequest } from "../Command.ts"
+import { draft } from "../Drafts.ts"
+import { errorInfo, errorTable } from "../ErrorTable.ts"
+import { effectiveLimits, limits } from "../Limits.ts"
+import { callOf, isAlive } from "../Select.ts"
+import type { CallState } from "../State.ts"
+import { type ToolCommand, tool } from "../Tool.ts"
+import { turn as turnMachine } from "../Turn.ts"
+import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
+import { endInside, failTurn, interruptTurn, placeOfCall, resultOf } from "./Ending.ts"
+import { type Running, requireAgent, requireCall, turnOfCall } from "./Require.ts"
+import { startRetry } from "./retry.ts"
+
+type Of<Tag extends ToolRequest["_tag"]> = Extract<ToolRequest, { readonly _tag: Tag }>
+
+const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
+  const agent = requireAgent(sheet, command.agent_id)
+  if (agent === undefined) return
+  if (!isAlive(agent)) sheet.refuse("invalid_state", `Agent is ${agent.status}`, { state: agent.status })
+  if (callOf(sheet.state, command.call_id) !== undefined) {
+    sheet.refuse("invalid_state", `${command.call_id} is open already`)
+  }
+  const payload = {
+    call_id: command.call_id,
+    tool_name: command.tool_name,
+    arguments: command.arguments,
+    arguments_hash: canonicalHash(command.arguments),
+    ...command.tool
+  }
+  sheet.write(draft("tool.call", payload, { agent_id: agent.agent_id }))
+}
+
+const requireApproval = (sheet: Drafting, command: Of<"RequireApproval">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const { _tag, ...payload } = command
+  sheet.step(tool, call.status, { _tag, payload, place: placeOfCall(call) })
+}
+
+/** The call waits for a decision; if it was decided before, the refusal says how and by whom. */
+const requireUndecided = (sheet: Drafting, callId: Of<"ApproveCall">["call_id"]): CallState | undefined => {
+  const call = callOf(sheet.state, callId)
+  if (call?.status === "awaiting_approval") return call
+  const decided = sheet.state.decisions.findLast((one) => one.call_id === callId)
+  if (decided !== undefined) {
+    return sheet.refuse("already_decided", `${callId} was ${decided.decision}`, { decision: decided })
+  }
+  if (call === undefined) return sheet.refuse("not_found", `no open call ${callId}`)
+  return sheet.refuse("invalid_state", `Tool is ${call.status}: nothing waits for an approval`, { state: call.status })
+}
+
+const approve = (sheet: Drafting, command: Of<"ApproveCall">): undefined => {
+  const call = requireUndecided(sheet, command.call_id)
+  if (call === undefined) return
+  if (command.arguments_hash !== undefined && command.arguments_hash !== call.arguments_hash) {
+    sheet.refuse("bad_request", "the arguments are not those that were shown", { arguments_hash: call.arguments_hash })
+  }
+  const expiresMs = call.approval?.expires_ms ?? null
+  if (expiresMs !== null && sheet.atMs >= expiresMs) {
+    sheet.refuse("invalid_state", "the question has expired", { state: "expired" })
+  }
+  const { _tag, arguments_hash: _, ...answer } = command
+  const hash = command.arguments === undefined ? call.arguments_hash : canonicalHash(command.arguments)
+  sheet.step(tool, call.status, {
+    _tag: "Approve",
+    payload: { ...answer, arguments_hash: hash },
+    place: placeOfCall(call)
+  })
+}
+
+const deniedResult = (sheet: Drafting, call: CallState, reason: string): PayloadOf<"tool.result"> =>
+  resultOf(sheet, call, { status: "denied", error: errorInfo("tool_denied", reason) })
+
+/** A policy may deny a call before anyone is asked. */
+const deny = (sheet: Drafting, command: Of<"DenyCall">): undefined => {
+  const pending = callOf(sheet.state, command.call_id)
+  const call = pending?.status === "pending_call" ? pending : requireUndecided(sheet, command.call_id)
+  if (call === undefined) return
+  const place = placeOfCall(call)
+  const channel = command.channel === undefined ? {} : { channel: command.channel }
+  const denied = { call_id: call.call_id, approver: command.approver, reason: command.reason, ...channel }
+  sheet.step(tool, call.status, {
+    _tag: "Deny",
+    denied: { payload: denied, place },
+    result: { payload: deniedResult(sheet, call, command.reason), place }
+  })
+  const running = turnOfCall(sheet, call)
+  if (command.interrupt !== true || running === undefined) return
+  interruptTurn(sheet, running, { reason: "approval_denied", except: call.call_id })
+}
+
+const expire = (sheet: Drafting, command: Of<"ExpireApproval">): undefined => {
+  const call = requireUndecided(sheet, command.call_id)
+  if (call === undefined) return
+  const error = errorInfo("approval_timeout", "nobody answered in time")
+  const payload = resultOf(sheet, call, { status: "timeout", error })
+  sheet.step(tool, call.status, { _tag: "ExpireApproval", payload, place: placeOfCall(call) })
+}
+
+/** The turn that holds this call back until its retry is due. */
+const waitsForRetry = (sheet: Drafting, call: CallState): Running | undefined => {
+  const running = turnOfCall(sheet, call)
+  const target = running?.turn.retry?.target
+  return target?.type === "tool" && target.call_id === call.call_id ? running : undefined
+}
+
+const start = (sheet: Drafting, command: Of<"StartCall">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const { status } = sheet.state.session
+  if (status === "suspended") {
+    sheet.refuse("invalid_state", "Session is suspended: nothing starts", { state: status })
+  }
+  if (waitsForRetry(sheet, call) !== undefined) {
+    sheet.refuse("invalid_state", `${call.call_id} waits for its retry`, { state: "retry_waiting" })
+  }
+  const payload = { call_id: call.call_id, attempt: call.attempt + 1, sandbox: command.sandbox }
+  sheet.step(tool, call.status, { _tag: "Start", payload, place: placeOfCall(call) })
+}
+
+const progress = (sheet: Drafting, command: Of<"AppendProgress">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const { _tag: _, ...payload } = command
+  sheet.step(tool, call.status, { _tag: "Progress", payload, place: placeOfCall(call) })
+}
+
+const commandOfStatus = {
+  success: "Succeed",
+  error: "Fail",
+  sandbox_violation: "Fail",
+  timeout: "TimeOut",
+  cancelled: "Cancel",
+  unknown: "Lose"
+} as const satisfies Readonly<Record<Of<"FinishCall">["status"], ToolCommand["_tag"]>>
+
+const finish = (sheet: Drafting, command: Of<"FinishCall">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const { _tag: _, ...payload } = command
+  sheet.step(tool, call.status, { _tag: commandOfStatus[command.status], payload, place: placeOfCall(call) })
+}
+
+/** Running it again is safe, allowed, and the turn is in a state to wait for it. */
+const canRetry = (sheet: Drafting, call: CallState, running: Running): boolean =>
+  call.effect_class !== "effect" &&
+  call.attempt <= effectiveLimits(sheet.state.session.config).maxToolRetries &&
+  running.turn.status === "tool_executing"
+
+const crash = (sheet: Drafting, command: Of<"CrashCall">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const running = turnOfCall(sheet, call)
+  const { message } = command
+  const { source } = errorTable.tool_execution_failed
+  if (running !== undefined && call.status === "executing" && canRetry(sheet, call, running)) {
+    const target = { type: "tool", call_id: call.call_id } as const
+    const delayMs = limits.toolRetryDelayMs
+    const payload = {
+      attempt: call.attempt + 1,
+      delay_ms: delayMs,
+      target,
+      error_type: "tool_execution_failed",
+      message,
+      source
+    }
+    const place = placeOf(running.agent, running.turn)
+    sheet.step(turnMachine, running.turn.status, { _tag: "ScheduleRetry", payload, place })
+    return
+  }
+  endCrashed(sheet, call, message)
+  // Another call already waits for its retry: this one's failure is told to the model instead.
+  if (running === undefined || running.turn.status === "retry_waiting") return
+  endInside(sheet, running, { reason: message, end: "lose_effects", except: call.call_id })
+  failTurn(sheet, running, { error_type: "tool_execution_failed", message, retryable: true, source })
+}
+
+const endCrashed = (sheet: Drafting, call: CallState, message: string): undefined => {
+  const place = placeOfCall(call)
+  if (call.effect_class === "effect" && call.attempt > 0) {
+    const error = errorInfo("tool_outcome_unknown", `${message}; it is not known whether the call took effect`)
+    sheet.step(tool, call.status, { _tag: "Lose", payload: resultOf(sheet, call, { status: "unknown", error }), place })
+    return
+  }
+  const error = errorInfo("tool_execution_failed", message)
+  sheet.step(tool, call.status, { _tag: "Fail", payload: resultOf(sheet, call, { status: "error", error }), place })
+}
+
+const retry = (sheet: Drafting, command: Of<"RetryCall">): undefined => {
+  const call = requireCall(sheet, command.call_id)
+  if (call === undefined) return
+  const running = waitsForRetry(sheet, call)
+  if (running === undefined) {
+    sheet.refuse("invalid_state", `${call.call_id} waits for no retry`, { state: call.status })
+    return
+  }
+  startRetry(sheet, running)
+}
+
+export const toolDeciders: Deciders<ToolRequest> = {
+  OpenCall: open,
+  RequireApproval: requireApproval,
+  ApproveCall: approve,
+  DenyCall: deny,
+  ExpireApproval: expire,
+  StartCall: start,
+  AppendProgress: progress,
+  FinishCall: finish,
+  CrashCall: crash,
+  RetryCall: retry
+}

@@ -1,0 +1,149 @@
+/** How agent and harness runes change the state. */
+import type { Content } from "../../rune/kinds/shared.ts"
+import type { RuneOf } from "../../rune/Rune.ts"
+import { agentLands } from "../Agent.ts"
+import { attentionStep } from "../Attention.ts"
+import { attentionSignals } from "../AttentionSignals.ts"
+import { limits } from "../Limits.ts"
+import { monitorStep, observe, signalOf } from "../Monitor.ts"
+import { type MutableAgent, type MutableConversation, type MutableHarness, noUsage } from "../State.ts"
+import { findAgent, type Handlers, notice } from "./Parts.ts"
+
+const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
+  agent_id: payload.agent_id,
+  role: payload.role,
+  model: payload.model,
+  parent_id: payload.parent_id ?? null,
+  name: payload.name ?? null,
+  instructions: payload.instructions ?? null,
+  tools: payload.tools ?? null,
+  budget: payload.budget ?? null,
+  status: "spawning",
+  exhausted: false,
+  turns: 0,
+  tool_calls: 0,
+  usage: noUsage(),
+  turn: null,
+  last_turn: null,
+  last_error: null,
+  queue: [],
+  transcript: [],
+  harness: null
+})
+
+/** An agent whose life is over keeps its figures and loses its words; old ones are forgotten. */
+const retire = (state: MutableConversation, agent: MutableAgent): void => {
+  agent.turn = null
+  agent.queue = []
+  agent.transcript = []
+  state.calls = state.calls.filter((call) => call.agent_id !== agent.agent_id)
+  const ended = state.agents.filter((one) => one.status === "terminated" || one.status === "failed")
+  if (ended.length > limits.endedAgentsMax) state.agents.splice(state.agents.indexOf(ended[0]!), 1)
+}
+
+const message = (agent: MutableAgent, rune: RuneOf<"agent.message">, content: Content): void => {
+  const from = rune.payload.from_agent_id
+  agent.queue.push({
+    event_id: rune.event_id,
+    input: content,
+    mode: "queue",
+    ...(from === undefined ? {} : { from_agent_id: from })
+  })
+}
+
+export const agentHandlers: Handlers<"agent"> = {
+  "agent.spawning": (state, rune) => {
+    if (findAgent(state, rune.payload.agent_id) !== undefined) return
+    state.agents.push(newAgent(rune))
+    // The first agent without a parent is the root, whatever happens to it later.
+    if (rune.payload.parent_id === undefined) state.session.root_agent_id ??= rune.payload.agent_id
+  },
+  "agent.ready": (state, rune) => {
+    const agent = findAgent(state, rune.payload.agent_id)
+    if (agent !== undefined) agent.status = agentLands(agent.status, rune)
+  },
+  "agent.failed": (state, rune) => {
+    const agent = findAgent(state, rune.payload.agent_id)
+    if (agent === undefined) return
+    const { error } = rune.payload
+    agent.status = agentLands(agent.status, rune)
+    agent.last_error = { ...error, event_id: rune.event_id }
+    retire(state, agent)
+    notice(state, {
+      event_id: rune.event_id,
+      type: "agent_failed",
+      agent_id: agent.agent_id,
+      call_id: null,
+      message: error.message
+    })
+  },
+  "agent.terminated": (state, rune) => {
+    const agent = findAgent(state, rune.payload.agent_id)
+    if (agent === undefined) return
+    agent.status = agentLands(agent.status, rune)
+    retire(state, agent)
+  },
+  "agent.message": (state, rune) => {
+    const agent = findAgent(state, rune.payload.to_agent_id)
+    if (agent !== undefined) message(agent, rune, rune.payload.content)
+  },
+  "agent.budget_exhausted": (state, rune) => {
+    const { agent_id: agentId, which, used, limit } = rune.payload
+    const agent = findAgent(state, agentId)
+    if (agent === undefined) return
+    agent.exhausted = true
+    notice(state, {
+      event_id: rune.event_id,
+      type: "budget_exhausted",
+      agent_id: agentId,
+      call_id: null,
+      message: `${which}: ${used} of ${limit} used`
+    })
+  },
+  "agent.state_changed": (state, rune) => {
+    const harness = findAgent(state, rune.agent_id)?.harness
+    if (harness === null || harness === undefined) return
+    harness.monitor = monitorStep(harness.monitor, signalOf({ type: "state_change", ...rune.payload }))
+  }
+}
+
+const newHarness = (rune: RuneOf<"harness.attached">): MutableHarness => ({
+  harness: rune.payload.harness,
+  pid: rune.payload.pid ?? null,
+  session_ref: rune.payload.session_ref ?? null,
+  attached: true,
+  monitor: "initialized",
+  attention: "starting",
+  last_event_ms: rune.ts_ms
+})
+
+export const harnessHandlers: Handlers<"harness"> = {
+  "harness.attached": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
+    if (agent !== undefined) agent.harness = newHarness(rune)
+  },
+  "harness.event": (state, rune) => {
+    const harness = findAgent(state, rune.agent_id)?.harness
+    if (harness === null || harness === undefined) return
+    harness.monitor = observe(harness.monitor, rune.payload.event)
+    for (const signal of attentionSignals(rune)) harness.attention = attentionStep(harness.attention, signal)
+    harness.last_event_ms = rune.ts_ms
+  },
+  "harness.input_sent": (state, rune) => {
+    const harness = findAgent(state, rune.agent_id)?.harness
+    if (harness !== null && harness !== undefined) harness.last_event_ms = rune.ts_ms
+  },
+  "harness.detached": (state, rune) => {
+    const harness = findAgent(state, rune.agent_id)?.harness
+    if (harness === null || harness === undefined) return
+    harness.attached = false
+    harness.monitor = monitorStep(harness.monitor, "session_ended")
+    harness.attention = attentionStep(harness.attention, "mark_stopped")
+  },
+  "harness.recovered": (state, rune) => {
+    const harness = findAgent(state, rune.agent_id)?.harness
+    if (harness === null || harness === undefined) return
+    harness.attention = attentionStep(harness.attention, "health_check_recovery")
+    harness.last_event_ms = rune.ts_ms
+  }
+}

@@ -1,0 +1,252 @@
+/** How turn runes change the state: the turn itself, the queue, the transcript, the sums. */
+
+import { ordinalOf } from "../../rune/Ids.ts"
+import type { Usage } from "../../rune/kinds/shared.ts"
+import type { PlannedHook } from "../../rune/kinds/turn.ts"
+import type { RuneOf } from "../../rune/Rune.ts"
+import { agentLands } from "../Agent.ts"
+import { limits } from "../Limits.ts"
+import { type MutableAgent, type MutableConversation, type MutableHook, type MutableTurn, noUsage } from "../State.ts"
+import { turnLands } from "../Turn.ts"
+import { addTo, beyond, findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
+
+type TerminalRune = RuneOf<"turn.completed"> | RuneOf<"turn.interrupted"> | RuneOf<"turn.error">
+
+const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
+  turn_id: rune.payload.turn_id,
+  status: "streaming",
+  started_event_id: rune.event_id,
+  started_ms: rune.ts_ms,
+  model_calls: 0,
+  llm_failures: 0,
+  request: null,
+  abandoned_request_id: null,
+  partial: "",
+  call_ids: [],
+  hooks: [],
+  retry: null,
+  usage: noUsage()
+})
+
+const newHook = (planned: PlannedHook): MutableHook => ({
+  hook_run_id: planned.hook_run_id,
+  hook_name: planned.hook_name,
+  failure_policy: planned.failure_policy,
+  timeout_ms: planned.timeout_ms,
+  effect_class: planned.effect_class,
+  status: "queued",
+  attempt: 0,
+  started_ms: null
+})
+
+const count = (state: MutableConversation, agent: MutableAgent, turn: MutableTurn, usage: Usage | undefined): void => {
+  if (usage === undefined) return
+  addTo(turn.usage, usage)
+  addTo(agent.usage, usage)
+  addTo(state.usage, usage)
+}
+
+const dropBatch = (state: MutableConversation, turn: MutableTurn): void => {
+  if (state.calls.length > 0) state.calls = state.calls.filter((call) => call.turn_id !== turn.turn_id)
+}
+
+/** What an interrupted turn had said stays in the conversation. */
+const keepPartial = (agent: MutableAgent, rune: RuneOf<"turn.interrupted">, turn: MutableTurn): void => {
+  const text = rune.payload.partial_output
+  if (text === "") return
+  agent.transcript.push({
+    type: "assistant",
+    event_id: rune.event_id,
+    turn_id: turn.turn_id,
+    content: text,
+    items: [{ type: "text", chars: text.length }],
+    calls: [],
+    partial: true
+  })
+}
+
+const endTurn = (
+  state: MutableConversation,
+  rune: TerminalRune
+): { agent: MutableAgent; turn: MutableTurn } | undefined => {
+  const agent = findAgent(state, rune.agent_id)
+  const turn = findTurn(state, rune)
+  if (agent === undefined || turn === undefined) return undefined
+  const usage = rune.payload.usage
+  if (usage !== undefined) count(state, agent, turn, beyond(usage, turn.usage))
+  dropBatch(state, turn)
+  agent.turn = null
+  agent.last_turn = { turn_id: turn.turn_id, status: turnLands(turn.status, rune) }
+  agent.status = agentLands(agent.status, rune)
+  return { agent, turn }
+}
+
+const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
+  "turn.queued": (state, rune) => {
+    const { input, mode, from_agent_id: from, principal } = rune.payload
+    findAgent(state, rune.agent_id)?.queue.push({
+      event_id: rune.event_id,
+      input,
+      mode,
+      ...(from === undefined ? {} : { from_agent_id: from }),
+      ...(principal === undefined ? {} : { principal })
+    })
+  },
+  "turn.started": (state, rune) => {
+    const { agent_id: agentId, turn_id: turnId, input, queued_event_ids: queuedIds, retry_of: retryOf } = rune.payload
+    const agent = findAgent(state, agentId)
+    if (agent === undefined) return
+    const from = agent.queue.find((one) => queuedIds?.includes(one.event_id))?.from_agent_id
+    if (queuedIds !== undefined) agent.queue = agent.queue.filter((one) => !queuedIds.includes(one.event_id))
+    agent.turn = newTurn(rune)
+    agent.status = agentLands(agent.status, rune)
+    agent.turns += 1
+    state.turns += 1
+    state.next_turn = Math.max(state.next_turn, ordinalOf(turnId) + 1)
+    if (retryOf !== undefined) return
+    agent.transcript.push({
+      type: "user",
+      event_id: rune.event_id,
+      turn_id: turnId,
+      content: input,
+      ...(from === undefined ? {} : { from_agent_id: from })
+    })
+  }
+}
+
+const modelHandlers: Pick<
+  Handlers<"turn">,
+  "turn.model_requested" | "turn.assistant_delta" | "turn.reasoning_delta" | "turn.assistant_final"
+> = {
+  "turn.model_requested": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn === undefined) return
+    const { request_id, provider, model, attempt } = rune.payload
+    turn.request = { request_id, provider, model, attempt, event_id: rune.event_id, requested_ms: rune.ts_ms }
+    turn.abandoned_request_id = null
+    turn.partial = ""
+  },
+  "turn.assistant_delta": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn !== undefined) turn.partial += rune.payload.content
+  },
+  // Thoughts are shown while they come and kept in the final answer; the state has no use for their pieces.
+  "turn.reasoning_delta": () => undefined,
+  "turn.assistant_final": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
+    const turn = findTurn(state, rune)
+    if (agent === undefined || turn === undefined) return
+    turn.status = turnLands(turn.status, rune)
+    turn.request = null
+    turn.abandoned_request_id = null
+    turn.partial = ""
+    turn.llm_failures = 0
+    turn.model_calls += 1
+    count(state, agent, turn, rune.payload.usage)
+    const { content, items } = rune.payload
+    agent.transcript.push({
+      type: "assistant",
+      event_id: rune.event_id,
+      turn_id: turn.turn_id,
+      content,
+      items,
+      calls: []
+    })
+  }
+}
+
+const batchHandlers: Pick<
+  Handlers<"turn">,
+  "turn.tool_calls_received" | "turn.tools_finished" | "turn.hooks_finished"
+> = {
+  "turn.tool_calls_received": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn === undefined) return
+    turn.status = turnLands(turn.status, rune)
+    turn.call_ids = [...rune.payload.call_ids]
+  },
+  "turn.tools_finished": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn === undefined) return
+    const planned = rune.payload.hooks ?? []
+    turn.status = turnLands(turn.status, rune)
+    turn.hooks = planned.map(newHook)
+    for (const { hook_run_id: id } of planned) state.next_hook_run = Math.max(state.next_hook_run, ordinalOf(id) + 1)
+    dropBatch(state, turn)
+    if (planned.length === 0) turn.call_ids = []
+  },
+  "turn.hooks_finished": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn === undefined) return
+    turn.status = turnLands(turn.status, rune)
+    turn.hooks = []
+    turn.call_ids = []
+  }
+}
+
+const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry_started" | "turn.compacted"> = {
+  "turn.retry_scheduled": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
+    const turn = findTurn(state, rune)
+    if (agent === undefined || turn === undefined) return
+    const { target, attempt, delay_ms: delayMs, error_type, message, usage } = rune.payload
+    turn.status = turnLands(turn.status, rune)
+    turn.retry = { target, attempt, due_ms: rune.ts_ms + delayMs, error_type, message }
+    count(state, agent, turn, usage)
+    if (target.type !== "llm") return
+    turn.llm_failures += 1
+    turn.abandoned_request_id = turn.request?.request_id ?? turn.abandoned_request_id
+    turn.request = null
+  },
+  "turn.retry_started": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn === undefined) return
+    turn.status = turnLands(turn.status, rune)
+    turn.retry = null
+  },
+  "turn.compacted": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
+    if (agent === undefined) return
+    const { upto, summary } = rune.payload
+    const kept = agent.transcript.filter((item) => item.event_id > upto)
+    agent.transcript = [{ type: "summary", event_id: upto, content: summary }, ...kept]
+  }
+}
+
+const terminalHandlers: Pick<Handlers<"turn">, "turn.completed" | "turn.interrupted" | "turn.error"> = {
+  "turn.completed": (state, rune) => {
+    const ended = endTurn(state, rune)
+    if (ended !== undefined) ended.agent.last_error = null
+  },
+  "turn.interrupted": (state, rune) => {
+    const ended = endTurn(state, rune)
+    if (ended !== undefined) keepPartial(ended.agent, rune, ended.turn)
+  },
+  "turn.error": (state, rune) => {
+    const ended = endTurn(state, rune)
+    if (ended === undefined) return
+    const { error_type: code, message, retryable, source } = rune.payload
+    ended.agent.last_error = {
+      code,
+      message,
+      retryable,
+      ...(source === undefined ? {} : { source }),
+      event_id: rune.event_id
+    }
+    notice(state, {
+      event_id: rune.event_id,
+      type: "turn_error",
+      agent_id: ended.agent.agent_id,
+      call_id: null,
+      message: message.slice(0, limits.noticeCharsMax)
+    })
+  }
+}
+
+export const turnHandlers: Handlers<"turn"> = {
+  ...inputHandlers,
+  ...modelHandlers,
+  ...batchHandlers,
+  ...retryHandlers,
+  ...terminalHandlers
+}

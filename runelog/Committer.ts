@@ -35,6 +35,8 @@ export class Committer {
   private readonly queue: Array<Batch> = []
   private scheduled = false
   private syncing = false
+  /** The batch that is being synced in the pool. */
+  private inFlight: Batch | undefined
   private waitingForRoom = false
   private full: DiskFull | undefined
   private poison: WriterPoisoned | undefined
@@ -85,6 +87,12 @@ export class Committer {
   idle(): Promise<void> {
     if (this.open === undefined && this.queue.length === 0 && !this.syncing) return Promise.resolve()
     return new Promise((resolve) => this.idleWaiters.push(resolve))
+  }
+
+  /** Resolves when everything taken so far was answered, whatever is taken meanwhile. */
+  drained(): Promise<void> {
+    const last = this.open ?? this.queue[this.queue.length - 1] ?? this.inFlight
+    return last === undefined ? Promise.resolve() : last.durable.catch(() => undefined)
   }
 
   /** No append is taken from here on; those taken before are still committed. */
@@ -222,14 +230,17 @@ export class Committer {
       return
     }
     this.syncing = true
+    this.inFlight = batch
     file.sync().then(
       () => {
         this.syncing = false
+        this.inFlight = undefined
         policy.observe(nowMs() - startedMs)
         this.settle(batch)
       },
       (error) => {
         this.syncing = false
+        this.inFlight = undefined
         this.fail(batch, error)
       }
     )
@@ -273,10 +284,11 @@ export class Committer {
 
   /** The disk failed: nothing is acknowledged from here on. */
   poisonWith(error: WriterPoisoned): void {
-    if (this.poison !== undefined) return
-    this.poison = error
-    this.rejectAll(error)
-    this.options.onPoison(error)
+    const isFirst = this.poison === undefined
+    this.poison ??= error
+    // Also when poisoned before: the batch that failed now must be answered.
+    this.rejectAll(this.poison)
+    if (isFirst) this.options.onPoison(error)
   }
 
   /** Nothing that waits becomes durable: every log goes back to where it was acknowledged. */

@@ -44,7 +44,8 @@ const copyContents = (contents: Contents): Contents => ({
 })
 
 const splitSectors = (source: Uint8Array, position: number, ticket: Ticket): Array<SectorWrite> => {
-  const bytes = source.slice()
+  // A copy of its own: `slice` of a Buffer would share the caller's memory, which is reused after the call.
+  const bytes = new Uint8Array(source)
   const writes: Array<SectorWrite> = []
   for (let from = 0; from < bytes.length; ) {
     const sector = Math.floor((position + from) / sectorBytes)

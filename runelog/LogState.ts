@@ -70,6 +70,10 @@ export interface LogState {
   unsyncedSequence: number
   /** Orders page reads and the exchange of segment files. */
   readonly gate: Gate
+  /** Lets one seal or removal at a time work on the files. */
+  readonly upkeep: Gate
+  /** Calls under way that need this state to stay. */
+  users: number
   /** Resolves when the flush under way ends. */
   flushing: Promise<void> | undefined
   damage: LogDamaged | undefined
@@ -91,6 +95,8 @@ export const emptyLog = (name: string): LogState => ({
   pendingBytes: 0,
   unsyncedSequence: 0,
   gate: new Gate(),
+  upkeep: new Gate(),
+  users: 0,
   flushing: undefined,
   damage: undefined,
   readEnd: undefined
@@ -158,4 +164,5 @@ export const isIdle = (log: LogState): boolean =>
   log.pending.length === 0 &&
   log.unsyncedSequence === 0 &&
   log.flushing === undefined &&
+  log.users === 0 &&
   log.nextEventId === log.durableEventId + 1

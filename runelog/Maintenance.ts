@@ -24,6 +24,13 @@ export interface MaintenanceOptions {
   readonly removeFiles: (log: LogState) => Promise<void>
 }
 
+interface Removal {
+  /** The batch that holds it; needed until the files are gone. */
+  readonly sequence: number
+  /** The removal of the files, once begun: a name may be used again as soon as it ends, so it must not run twice. */
+  files: Promise<void> | undefined
+}
+
 /** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
 const LANES = 3
 const CHEAP_CHECKPOINT_LOGS = 64
@@ -42,7 +49,7 @@ export class Maintenance {
   /** Logs with frames that only the journal makes durable. */
   private readonly unsynced = new Set<LogState>()
   private readonly closedSegments = new Set<LogState>()
-  private readonly removals = new Map<LogState, number>()
+  private readonly removals = new Map<LogState, Removal>()
   private running: Promise<void> | undefined
   private roomWanted = false
   private stopped = false
@@ -71,7 +78,7 @@ export class Maintenance {
   }
 
   noteRemoval(log: LogState, sequence: number): void {
-    this.removals.set(log, sequence)
+    this.removals.set(log, { sequence, files: undefined })
   }
 
   noteSynced(log: LogState): void {
@@ -171,7 +178,7 @@ export class Maintenance {
   private lowestNeeded(): number {
     let lowest = this.committer.sequence
     for (const log of this.unsynced) lowest = Math.min(lowest, log.unsyncedSequence)
-    for (const sequence of this.removals.values()) lowest = Math.min(lowest, sequence)
+    for (const { sequence } of this.removals.values()) lowest = Math.min(lowest, sequence)
     return lowest
   }
 
@@ -199,14 +206,19 @@ export class Maintenance {
 
   /** Removes the files of logs whose removal is durable. */
   async removeAll(): Promise<void> {
-    for (const [log] of this.removals) {
-      this.pending.delete(log)
-      this.heavy.delete(log)
-      this.unsynced.delete(log)
-      this.closedSegments.delete(log)
-      await this.options.removeFiles(log)
-      this.removals.delete(log)
+    for (const [log, removal] of [...this.removals]) {
+      removal.files ??= this.remove(log)
+      await removal.files
     }
+  }
+
+  private async remove(log: LogState): Promise<void> {
+    this.pending.delete(log)
+    this.heavy.delete(log)
+    this.closedSegments.delete(log)
+    await this.options.removeFiles(log)
+    this.unsynced.delete(log)
+    this.removals.delete(log)
   }
 
   private async sealAll(): Promise<void> {

@@ -1,7 +1,8 @@
 // Opens a data directory: takes its lock, reads meta and journal, brings the logs up to what the journal holds and
 // hands over the parts, ready to take appends. Whatever goes wrong on the way, the lock is given back.
 import { randomBytes } from "node:crypto"
-import type { DiskLock } from "./Disk.ts"
+import { dirname, resolve } from "node:path"
+import type { Disk, DiskLock } from "./Disk.ts"
 import { makeDiskNode } from "./DiskNode.ts"
 import { DirectoryLocked, DiskFull, SegmentCorrupt } from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
@@ -72,6 +73,7 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
   const { disk, options } = base
   const { directory } = options
   const isNew = !(await disk.exists(`${directory}/${META_NAME}`))
+  if (isNew) await syncAncestors(disk, directory)
   const meta = isNew
     ? await MetaFile.create(disk, directory, randomHex(options, 16))
     : await MetaFile.open(disk, directory)
@@ -93,6 +95,16 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
   } catch (error) {
     await meta.close()
     throw error
+  }
+}
+
+/** A directory is durable only with the entries that lead to it, which an earlier start may have made and not synced. */
+const syncAncestors = async (disk: Disk, directory: string): Promise<void> => {
+  for (let path = resolve(directory); path !== dirname(path); path = dirname(path)) {
+    await disk.syncDirectory(dirname(path)).catch((error: NodeJS.ErrnoException) => {
+      // A directory that may not be opened is one that nothing was created in.
+      if (error.code !== "EACCES" && error.code !== "EPERM") throw error
+    })
   }
 }
 
@@ -143,17 +155,21 @@ const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> =
   }
 }
 
-const removeFiles = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
-  await parts.store.discard(log)
-  for (const segment of log.segments) {
-    await parts.files.forget(parts.store.segmentPath(log.name, segment))
-    await parts.files.forget(parts.store.indexPath(log.name, segment))
-  }
-  await parts.disk.removeTree(parts.store.logDirectory(log.name))
-  await parts.quarantine.forget(log.name)
-  parts.store.markRootUnsynced()
-  await parts.store.syncRoot()
-}
+/** Seals and page reads under way finish first; those that come later find no segments. */
+const removeFiles = (parts: OpenLogOptions, log: LogState): Promise<void> =>
+  log.upkeep.exclusive(async () => {
+    const segments = await parts.store.discard(log)
+    await log.gate.exclusive(async () => {
+      for (const segment of segments) {
+        await parts.files.forget(parts.store.segmentPath(log.name, segment))
+        await parts.files.forget(parts.store.indexPath(log.name, segment))
+      }
+      await parts.disk.removeTree(parts.store.logDirectory(log.name))
+    })
+    await parts.quarantine.forget(log.name)
+    parts.store.markRootUnsynced()
+    await parts.store.syncRoot()
+  })
 
 /** After a clean close the journal need not be read. */
 const journalContent = async ({ disk, meta, options }: Parts): Promise<JournalContent> => {

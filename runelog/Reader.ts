@@ -2,7 +2,7 @@
 // one buffer with views into it; nothing is parsed, filters look at headers only, and a reader that is
 // slow costs nothing but its cursor.
 import type { DiskFile } from "./Disk.ts"
-import { CursorBeyondEnd, SegmentCorrupt } from "./Errors.ts"
+import { CursorBeyondEnd, LogUnknown, SegmentCorrupt } from "./Errors.ts"
 import {
   type Bytes,
   FRAME_BODY_BYTES_MAX,
@@ -105,6 +105,8 @@ const readMemory = (log: LogState, request: ReadRequest, head: number): Page => 
       if (passes(bytes.view, at, request.filter)) frames.push(frameAt(bytes, at, 0))
       next = frameEventId(bytes.view, at)
     }
+    // What follows would leave a gap.
+    if (end < extent.end) break
     bytesLeft -= end - start
   }
   return { frames, next, head }
@@ -126,6 +128,7 @@ const pageEnd = ({ slab, end }: Extent, start: number, bytesMax: number): number
 const readSegment = async (options: OpenLogOptions, log: LogState, request: ReadRequest, head: number): Promise<Page> => {
   const wanted = request.after + 1
   const at = log.segments.findLastIndex((segment) => segment.firstEventId <= wanted)
+  if (at < 0) throw new LogUnknown({ log: log.name })
   const isLast = at === log.segments.length - 1
   const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
   const path = options.store.segmentPath(log.name, segment)

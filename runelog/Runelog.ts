@@ -48,6 +48,8 @@ export class Runelog {
   private readonly committer: Committer
   private readonly logs: Map<string, LogState>
   private readonly opening = new Map<string, Promise<LogState>>()
+  private readonly removing = new Map<string, Promise<void>>()
+  private readonly calls = new Set<Promise<unknown>>()
   private readonly watchers = new Map<string, Set<() => void>>()
   private readonly allWatchers = new Set<(log: string) => void>()
   private closing: Promise<void> | undefined
@@ -71,7 +73,7 @@ export class Runelog {
       nonce,
       firstSequence: sequence,
       nowMs: options.nowMs ?? (() => performance.now()),
-      onDurable: (groups) => this.noteDurable(groups),
+      onDurable: (groups, sequence) => this.noteDurable(groups, sequence),
       onNoRoom: () => parts.maintenance.wantRoom(),
       onPoison: (error) => options.onPoison?.(error)
     })
@@ -86,9 +88,13 @@ export class Runelog {
   /** Resolves once the entries are durable; they get the ids from `firstEventId` on, which must be the log's next. */
   append(log: string, firstEventId: number, entries: ReadonlyArray<Entry>, options?: AppendOptions): Promise<void> {
     const state = this.logs.get(log)
-    if (state === undefined)
-      return this.state(log).then((opened) => this.appendTo(opened, firstEventId, entries, options))
-    return this.appendTo(state, firstEventId, entries, options)
+    if (state !== undefined) return this.appendTo(state, firstEventId, entries, options)
+    return this.state(log).then((opened) =>
+      // It may have been forgotten again before this could run.
+      this.logs.get(log) === opened
+        ? this.appendTo(opened, firstEventId, entries, options)
+        : this.append(log, firstEventId, entries, options)
+    )
   }
 
   private appendTo(
@@ -112,15 +118,16 @@ export class Runelog {
     return (await this.state(log)).durableEventId
   }
 
-  async read(log: string, options: ReadOptions): Promise<Page> {
-    const state = await this.state(log)
-    if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
-    const request = {
-      after: options.after,
-      bytesMax: options.bytesMax ?? this.parts.limits.pageBytes,
-      filter: options.filter
-    }
-    return readPage(this.parts, state, request).catch((error) => this.noteDamage(state, error))
+  read(log: string, options: ReadOptions): Promise<Page> {
+    return this.using(log, (state) => {
+      if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
+      const request = {
+        after: options.after,
+        bytesMax: options.bytesMax ?? this.parts.limits.pageBytes,
+        filter: options.filter
+      }
+      return readPage(this.parts, state, request).catch((error) => this.noteDamage(state, error))
+    })
   }
 
   private async noteDamage(state: LogState, error: unknown): Promise<never> {
@@ -149,21 +156,31 @@ export class Runelog {
   }
 
   /** Closes and seals all of the log so far, dropping superseded deltas; returns the newest digest. */
-  async seal(log: string): Promise<string> {
-    const state = await this.state(log)
-    const last = state.segments[state.segments.length - 1]
-    if (last === undefined) throw new LogUnknown({ log })
-    if (state.damage !== undefined) throw state.damage
-    last.closing = true
-    const count = state.segments.length
-    await this.committer.idle()
-    await sealSegments(this.parts, state, count).catch((error) => this.noteDamage(state, error))
-    return state.segments[count - 1]!.seal!.sha256
+  seal(log: string): Promise<string> {
+    return this.using(log, async (state) => {
+      const last = state.segments[state.segments.length - 1]
+      if (last === undefined) throw new LogUnknown({ log })
+      if (state.damage !== undefined) throw state.damage
+      last.closing = true
+      const count = state.segments.length
+      await this.committer.drained()
+      await sealSegments(this.parts, state, count).catch((error) => this.noteDamage(state, error))
+      const seal = state.segments[count - 1]?.seal
+      // What was waiting was refused, and nothing of the log is left to seal.
+      if (seal === undefined) throw new LogUnknown({ log })
+      return seal.sha256
+    })
   }
 
   /** Removes a log and its files; resolves when that is durable. */
-  async remove(log: string): Promise<void> {
-    const state = await this.state(log)
+  remove(log: string): Promise<void> {
+    const removing = this.removing.get(log) ?? this.using(log, (state) => this.removeNow(state)).finally(() => this.removing.delete(log))
+    this.removing.set(log, removing)
+    return removing
+  }
+
+  private async removeNow(state: LogState): Promise<void> {
+    const log = state.name
     if (this.readOnly !== undefined) throw this.readOnly
     if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
     const { damage } = state
@@ -173,13 +190,11 @@ export class Runelog {
       offset: 0,
       reason: "it is being removed"
     })
-    await this.committer.idle()
-    const { sequence } = this.committer
+    await this.committer.drained()
     await this.committer.remove(state).catch((error) => {
       state.damage = damage
       throw error
     })
-    this.parts.maintenance.noteRemoval(state, sequence)
     await this.parts.maintenance.removeAll()
     this.logs.delete(log)
   }
@@ -195,9 +210,11 @@ export class Runelog {
   }
 
   /** Brings everything durable into synced segments and frees the journal. */
-  async checkpoint(): Promise<void> {
-    await this.committer.idle()
-    await this.parts.maintenance.checkpoint(this.committer.sequence)
+  checkpoint(): Promise<void> {
+    return this.call(async () => {
+      await this.committer.drained()
+      await this.parts.maintenance.checkpoint(this.committer.sequence)
+    })
   }
 
   get stats(): RunelogStats {
@@ -224,6 +241,7 @@ export class Runelog {
     const { files, journal, lock, maintenance, meta, store } = this.parts
     this.committer.close()
     await this.committer.idle()
+    await Promise.allSettled(this.calls)
     await maintenance.stop()
     try {
       if (this.poisoned === undefined && this.readOnly === undefined) {
@@ -245,26 +263,52 @@ export class Runelog {
     if (resident !== undefined) return Promise.resolve(resident)
     if (!isLogName(log)) return Promise.reject(new LogNameInvalid({ log }))
     if (this.closing !== undefined) return Promise.reject(new WriterClosed({ path: this.parts.options.directory }))
-    const opening = this.opening.get(log) ?? this.openState(log)
-    this.opening.set(log, opening)
-    return opening
+    return this.opening.get(log) ?? this.openState(log)
   }
 
-  private async openState(log: string): Promise<LogState> {
+  /** Runs `body` with the state of a log, which is not forgotten meanwhile. */
+  private using<A>(log: string, body: (state: LogState) => Promise<A>): Promise<A> {
+    return this.call(async () => {
+      let state = await this.state(log)
+      while (this.logs.get(log) !== state) state = await this.state(log)
+      state.users += 1
+      try {
+        return await body(state)
+      } finally {
+        state.users -= 1
+      }
+    })
+  }
+
+  /** Runs a call that works on files; `close` waits for it. */
+  private async call<A>(body: () => Promise<A>): Promise<A> {
+    if (this.closing !== undefined) throw new WriterClosed({ path: this.parts.options.directory })
+    const running = body()
+    this.calls.add(running)
     try {
-      const state = await openLog(this.parts, { log, journalFirstId: undefined })
-      this.logs.set(log, state)
-      this.evict()
-      return state
+      return await running
     } finally {
-      this.opening.delete(log)
+      this.calls.delete(running)
     }
+  }
+
+  /** Those who wait get the state in the order they came, and before anyone finds it among the resident ones. */
+  private openState(log: string): Promise<LogState> {
+    const opening = openLog(this.parts, { log, journalFirstId: undefined })
+    this.opening.set(log, opening)
+    const settle = (): void => void this.opening.delete(log)
+    opening.then((state) => {
+      settle()
+      this.evict()
+      this.logs.set(log, state)
+    }, settle)
+    return opening
   }
 
   /** Forgets idle logs, the longest known first, once there are too many. */
   private evict(): void {
-    if (this.logs.size <= this.parts.limits.residentLogsMax) return
-    let surplus = this.logs.size - Math.floor(this.parts.limits.residentLogsMax * 0.9)
+    if (this.logs.size < this.parts.limits.residentLogsMax) return
+    let surplus = this.logs.size + 1 - Math.floor(this.parts.limits.residentLogsMax * 0.9)
     for (const [name, state] of this.logs) {
       if (surplus <= 0) return
       if (!isIdle(state) || state.damage !== undefined) continue
@@ -273,11 +317,14 @@ export class Runelog {
     }
   }
 
-  private noteDurable(groups: ReadonlyArray<Group>): void {
+  private noteDurable(groups: ReadonlyArray<Group>, sequence: number): void {
     const { maintenance } = this.parts
     const watched = this.watchers.size > 0 || this.allWatchers.size > 0
     for (const { log, kind } of groups) {
-      if (kind === groupKind.removal) continue
+      if (kind === groupKind.removal) {
+        maintenance.noteRemoval(log, sequence)
+        continue
+      }
       maintenance.noteDurable(log)
       if (watched) this.tellWatchers(log.name)
     }

@@ -15,14 +15,15 @@ import { segmentDigest } from "./SegmentDigest.ts"
 export type SealOptions = OpenLogOptions
 
 /** Seals the first `count` segments of the log, those that are not sealed yet; all of them must be closed and durable. */
-export const sealSegments = async (options: SealOptions, log: LogState, count: number): Promise<void> => {
-  await options.store.flush(log, { sync: true })
-  for (let at = 0; at < Math.min(count, log.durableSegments); at++) {
-    const isLast = at === log.segments.length - 1
-    const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
-    if (segment.seal === undefined) await sealSegment(options, log, at)
-  }
-}
+export const sealSegments = (options: SealOptions, log: LogState, count: number): Promise<void> =>
+  log.upkeep.exclusive(async () => {
+    await options.store.flush(log, { sync: true })
+    for (let at = 0; at < Math.min(count, log.durableSegments); at++) {
+      const isLast = at === log.segments.length - 1
+      const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+      if (segment.seal === undefined) await sealSegment(options, log, at)
+    }
+  })
 
 const sealSegment = async (options: SealOptions, log: LogState, at: number): Promise<void> => {
   const { disk, files, store } = options

@@ -5,6 +5,8 @@ import { createHash, webcrypto } from "node:crypto"
 import type { DiskFile } from "./Disk.ts"
 
 const PIECE_BYTES = 1024 * 1024
+/** Less than this is hashed sooner than a thread is reached. */
+const POOL_BYTES_MIN = 64 * 1024
 
 /** Hex digest over `[0, endOffset)` of the file, chained to the digest of the segment before (empty for the first). */
 export const segmentDigest = async (file: DiskFile, endOffset: number, previousSha256: string): Promise<string> => {
@@ -12,7 +14,12 @@ export const segmentDigest = async (file: DiskFile, endOffset: number, previousS
   const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, endOffset))
   for (let offset = 0; offset < endOffset; offset += PIECE_BYTES) {
     const read = await file.read(piece, 0, Math.min(PIECE_BYTES, endOffset - offset), offset)
-    whole.update(new Uint8Array(await webcrypto.subtle.digest("SHA-256", piece.subarray(0, read))))
+    whole.update(await digest(piece.subarray(0, read)))
   }
   return whole.digest("hex")
 }
+
+const digest = async (bytes: Buffer<ArrayBuffer>): Promise<Uint8Array> =>
+  bytes.length < POOL_BYTES_MIN
+    ? createHash("sha256").update(bytes).digest()
+    : new Uint8Array(await webcrypto.subtle.digest("SHA-256", bytes))

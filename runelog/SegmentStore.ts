@@ -92,10 +92,12 @@ export class SegmentStore {
     }
   }
 
-  /** Forgets the pending frames of a log that is removed. */
-  async discard(log: LogState): Promise<void> {
+  /** Forgets the frames of a log that is removed; returns the segments it had. */
+  async discard(log: LogState): Promise<ReadonlyArray<SegmentState>> {
     while (log.flushing !== undefined) await log.flushing.catch(() => undefined)
     this.dropWritten(log, log.pending.length)
+    log.durableSegments = 0
+    return log.segments.splice(0)
   }
 
   /** The file comes into being with the write of its header and first frames. */

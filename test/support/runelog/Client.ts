@@ -24,7 +24,8 @@ const tagOf = (error: unknown): string =>
 export class Client {
   readonly #options: ClientOptions
   readonly #runelog: Runelog
-  readonly #tasks = new Set<Promise<void>>()
+  /** What is under way, and what it is called. */
+  readonly #tasks = new Map<Promise<void>, string>()
   #violation: Violation | undefined
   acknowledged = 0
   refusedFull = 0
@@ -66,9 +67,13 @@ export class Client {
     )
   }
 
+  get underWay(): ReadonlyArray<string> {
+    return [...this.#tasks.values()]
+  }
+
   /** Resolves when everything under way was answered. */
   async idle(): Promise<void> {
-    while (this.#tasks.size > 0) await Promise.all(this.#tasks)
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks.keys())
     if (this.#violation !== undefined) throw this.#violation
   }
 
@@ -113,8 +118,13 @@ export class Client {
     if (log.removing || log.acknowledgedHead === 0) return
     log.removing = true
     this.#run(`remove ${log.name}`, async () => {
-      await this.#runelog.remove(log.name)
-      log.clear()
+      try {
+        await this.#runelog.remove(log.name)
+        log.clear()
+      } catch (error) {
+        if (!refusals.has(tagOf(error))) throw error
+        log.removing = false
+      }
     })
   }
 
@@ -134,7 +144,7 @@ export class Client {
         else if (!this.#options.isOver()) this.#violation = new Violation(`${what}: ${String(error)}`, { cause: error })
       })
       .finally(() => this.#tasks.delete(task))
-    this.#tasks.add(task)
+    this.#tasks.set(task, what)
   }
 
   async #turns(count: number): Promise<void> {

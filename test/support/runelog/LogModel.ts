@@ -74,11 +74,8 @@ export class LogModel {
   }
 
   acknowledge(submission: Submission): void {
-    const at = this.#chain().indexOf(submission)
-    if (at < 0) throw new Violation(`${this.name}: ${submission.firstEventId} was acknowledged across a gap`)
-    const skipped = this.#submissions.slice(0, at).find(({ acknowledged }) => !acknowledged)
-    if (skipped !== undefined) {
-      throw new Violation(`${this.name}: ${submission.firstEventId} was acknowledged before ${skipped.firstEventId}`)
+    if (this.isStranded(submission)) {
+      throw new Violation(`${this.name}: ${submission.firstEventId} was acknowledged across a gap`)
     }
     submission.acknowledged = true
   }

@@ -3,6 +3,7 @@
 // with their models.
 import { type RunelogOptions, type ResolvedLimits, resolveLimits } from "#runelog/Options.ts"
 import type { Disk } from "#runelog/Disk.ts"
+import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
 import { Runelog } from "#runelog/Runelog.ts"
@@ -18,6 +19,8 @@ export interface SimulationOptions {
   /** Puts a broken disk between the engine and the simulated one. */
   readonly mutate?: (disk: Disk) => Disk
   readonly defect?: RunelogOptions["defect"]
+  /** Told of every step of the disk and every end of a generation. */
+  readonly trace?: (line: string) => void
 }
 
 export interface SimulationReport {
@@ -97,22 +100,26 @@ class Simulation {
   }
 
   async #lastStart(): Promise<void> {
-    this.#stepsLeft = Number.POSITIVE_INFINITY
+    this.#arm(Number.POSITIVE_INFINITY)
     const runelog = await this.#open()
     await settled(runelog!.close(), "close")
   }
 
   #arm(steps: number): void {
     this.#stepsLeft = steps
-    this.#disk.onOperation = () => {
+    this.#disk.onOperation = ({ operation, path }) => {
+      this.#options.trace?.(`${operation} ${path}`)
       this.#stepsLeft -= 1
-      if (this.#stepsLeft < 0 && this.#successor === undefined) this.#end()
+      if (this.#stepsLeft >= 0) return
+      if (this.#successor === undefined) this.#end()
+      throw systemError("EIO", operation, path)
     }
   }
 
   /** The power goes, or the process dies; what is under way fails. */
   #end(): DiskSim {
     const disk = this.#disk
+    this.#options.trace?.("the end of a generation")
     if (this.#chance() < 0.7) {
       this.#successor = disk.crash(this.#below(2 ** 32))
       disk.powerOff()
@@ -178,7 +185,7 @@ class Simulation {
       await this.#close(runelog, client)
     } else {
       if (this.#successor === undefined) this.#end()
-      await settled(client.idle(), "what was under way when the disk went")
+      await settled(client.idle(), () => `when the disk is gone, ${client.underWay.join()}`)
       await settled(runelog.close().catch(() => undefined), "close without a disk")
     }
     this.report.acknowledged += client.acknowledged

@@ -8,7 +8,7 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 const turnsMax = 20_000
 
 /** The promise, which must settle while the event loop turns. */
-export const settled = async <A>(promise: Promise<A>, what: string): Promise<A> => {
+export const settled = async <A>(promise: Promise<A>, what: string | (() => string)): Promise<A> => {
   let done = false
   const note = () => {
     done = true
@@ -16,7 +16,7 @@ export const settled = async <A>(promise: Promise<A>, what: string): Promise<A> 
   promise.then(note, note)
   await undefined
   for (let turns = 0; !done; turns++) {
-    if (turns > turnsMax) throw new Violation(`${what} does not settle`)
+    if (turns > turnsMax) throw new Violation(`${typeof what === "string" ? what : what()} does not settle`)
     await turn()
   }
   return promise

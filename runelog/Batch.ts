@@ -146,12 +146,14 @@ const putBody = (slab: Slab, start: number, body: string | Uint8Array): number =
   return body.length
 }
 
-export const indexFrame = (segment: SegmentState, eventId: number, limits: Limits): void => {
-  const { ids, offsets } = segment.index
+/** Indexes the next frame of a segment, if one is due; `previousCrc` is what the frame is chained to. */
+export const indexFrame = (segment: SegmentState, eventId: number, previousCrc: number, limits: Limits): void => {
+  const { ids, offsets, crcs } = segment.index
   const last = ids.length - 1
   if (last < 0 || eventId - ids[last]! >= limits.indexEveryFrames || segment.bytes - offsets[last]! >= limits.indexEveryBytes) {
     ids.push(eventId)
     offsets.push(segment.bytes)
+    crcs.push(previousCrc)
   }
 }
 
@@ -168,7 +170,7 @@ export const encodeAppend = (batch: Batch, log: LogState, entries: ReadonlyArray
     const start = batch.end
     const bodyBytes = putBody(slab, start + FRAME_HEADER_BYTES, entry.body)
     const eventId = log.nextEventId
-    indexFrame(segment, eventId, limits)
+    indexFrame(segment, eventId, log.crc, limits)
     if (entry.role === "supersedes") segment.thinnable = true
     log.crc = sealFrame(slab, start, bodyBytes, {
       flags:

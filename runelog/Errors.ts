@@ -67,14 +67,21 @@ export class EventIdOutOfOrder extends Data.TaggedError("EventIdOutOfOrder")<{
 }
 
 /** A header field (visibility, family, stream) is outside what the format can hold. */
-export class EntryInvalid extends Data.TaggedError("EntryInvalid")<{ readonly log: string; readonly field: string; readonly value: unknown }> {
+export class EntryInvalid extends Data.TaggedError("EntryInvalid")<{
+  readonly log: string
+  readonly field: string
+  readonly value: unknown
+}> {
   override get message() {
     return `entry field ${this.field} of "${this.log}" cannot be ${String(this.value)}`
   }
 }
 
 /** Too much is in flight. Nothing was written; `ready()` resolves when there is room. */
-export class Busy extends Data.TaggedError("Busy")<{ readonly inFlightBytes: number; readonly inFlightBytesMax: number }> {
+export class Busy extends Data.TaggedError("Busy")<{
+  readonly inFlightBytes: number
+  readonly inFlightBytesMax: number
+}> {
   override get message() {
     return `${this.inFlightBytes} bytes are waiting for the disk (limit ${this.inFlightBytesMax})`
   }
@@ -88,7 +95,10 @@ export class DiskFull extends Data.TaggedError("DiskFull")<{ readonly path: stri
 }
 
 /** A write or sync failed. No further append is acknowledged; whether this one survived is known after a restart. */
-export class WriterPoisoned extends Data.TaggedError("WriterPoisoned")<{ readonly path: string; readonly cause: unknown }> {
+export class WriterPoisoned extends Data.TaggedError("WriterPoisoned")<{
+  readonly path: string
+  readonly cause: unknown
+}> {
   override get message() {
     return `the disk failed at ${this.path}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}; restart to read back what is durable`
   }
@@ -100,7 +110,10 @@ export class WriterClosed extends Data.TaggedError("WriterClosed")<{ readonly pa
   }
 }
 
-export class DirectoryLocked extends Data.TaggedError("DirectoryLocked")<{ readonly path: string; readonly pid: number | undefined }> {
+export class DirectoryLocked extends Data.TaggedError("DirectoryLocked")<{
+  readonly path: string
+  readonly pid: number | undefined
+}> {
   override get message() {
     return `${this.path} is in use by ${this.pid === undefined ? "another writer" : `process ${this.pid}`}`
   }
@@ -156,6 +169,17 @@ export class CursorBeyondEnd extends Data.TaggedError("CursorBeyondEnd")<{
   }
 }
 
+/** A page was asked for in a way that makes no sense. */
+export class ReadInvalid extends Data.TaggedError("ReadInvalid")<{
+  readonly log: string
+  readonly field: string
+  readonly value: unknown
+}> {
+  override get message() {
+    return `a page of "${this.log}" cannot be read with ${this.field} ${String(this.value)}`
+  }
+}
+
 export type AppendError =
   | LogNameInvalid
   | LogDamaged
@@ -170,9 +194,24 @@ export type AppendError =
   | WriterClosed
   | JournalCorrupt
 
-export type ReadError = LogNameInvalid | LogUnknown | SegmentCorrupt | FormatUnsupported | ForeignFile | CursorBeyondEnd | WriterClosed
+export type ReadError =
+  | LogNameInvalid
+  | LogUnknown
+  | ReadInvalid
+  | SegmentCorrupt
+  | FormatUnsupported
+  | ForeignFile
+  | CursorBeyondEnd
+  | WriterClosed
 
-export type OpenError = DirectoryLocked | FormatUnsupported | ForeignFile | JournalCorrupt | DiskFull | WriterPoisoned | LimitInvalid
+export type OpenError =
+  | DirectoryLocked
+  | FormatUnsupported
+  | ForeignFile
+  | JournalCorrupt
+  | DiskFull
+  | WriterPoisoned
+  | LimitInvalid
 
 /** A limit was set to something the engine cannot work with. */
 export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{

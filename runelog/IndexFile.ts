@@ -3,17 +3,17 @@
 // intact and the segment is shorter than it says, acknowledged frames are gone.
 import { crc32c } from "./Crc32c.ts"
 import { bytesOf } from "./Frame.ts"
-import type { SparseIndex } from "./LogState.ts"
+import { emptyIndex, type SparseIndex } from "./LogState.ts"
 
 const MAGIC = Buffer.from("ECHSIDX\n", "latin1")
 const VERSION = 1
 const HEADER_BYTES = 32
-const ENTRY_BYTES = 16
+const ENTRY_BYTES = 20
 const TWO_32 = 2 ** 32
 
 export interface IndexContent {
   readonly index: SparseIndex
-  /** The segment was synced up to here. */
+  /** The segment was synced up to here, its seal included. */
   readonly durableBytes: number
 }
 
@@ -25,15 +25,17 @@ const getNumber = (view: DataView, position: number) =>
   view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
 
 export const encodeIndex = (content: IndexContent): Buffer => {
-  const { ids, offsets } = content.index
+  const { ids, offsets, crcs } = content.index
   const bytes = bytesOf(Buffer.alloc(HEADER_BYTES + ids.length * ENTRY_BYTES))
   MAGIC.copy(bytes.buffer)
   bytes.view.setUint32(12, VERSION, true)
   bytes.view.setUint32(16, ids.length, true)
   setNumber(bytes.view, 24, content.durableBytes)
   for (let entry = 0; entry < ids.length; entry++) {
-    setNumber(bytes.view, HEADER_BYTES + entry * ENTRY_BYTES, ids[entry]!)
-    setNumber(bytes.view, HEADER_BYTES + entry * ENTRY_BYTES + 8, offsets[entry]!)
+    const start = HEADER_BYTES + entry * ENTRY_BYTES
+    setNumber(bytes.view, start, ids[entry]!)
+    setNumber(bytes.view, start + 8, offsets[entry]!)
+    bytes.view.setUint32(start + 16, crcs[entry]!, true)
   }
   bytes.view.setUint32(8, crc32c(bytes.buffer, 12, bytes.buffer.length, 0), true)
   return bytes.buffer
@@ -47,10 +49,12 @@ export const decodeIndex = (buffer: Buffer): IndexContent | undefined => {
   const length = HEADER_BYTES + entries * ENTRY_BYTES
   if (view.getUint32(12, true) !== VERSION || length > buffer.length) return undefined
   if (crc32c(buffer, 12, length, 0) !== view.getUint32(8, true)) return undefined
-  const index: SparseIndex = { ids: [], offsets: [] }
+  const index = emptyIndex()
   for (let entry = 0; entry < entries; entry++) {
-    index.ids.push(getNumber(view, HEADER_BYTES + entry * ENTRY_BYTES))
-    index.offsets.push(getNumber(view, HEADER_BYTES + entry * ENTRY_BYTES + 8))
+    const start = HEADER_BYTES + entry * ENTRY_BYTES
+    index.ids.push(getNumber(view, start))
+    index.offsets.push(getNumber(view, start + 8))
+    index.crcs.push(view.getUint32(start + 16, true))
   }
   return { index, durableBytes: getNumber(view, 24) }
 }

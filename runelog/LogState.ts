@@ -4,19 +4,27 @@
 import type { LogDamaged } from "./Errors.ts"
 import { Gate } from "./Gate.ts"
 import type { Seal } from "./SealFrame.ts"
-import { SEGMENT_HEADER_BYTES, encodeSegmentHeader } from "./Segment.ts"
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import type { Slab } from "./Slabs.ts"
 
-/** Sparse index of a segment: `offsets[i]` is where the frame with id `ids[i]` starts. */
+/** Sparse index of a segment: the frame with id `ids[i]` starts at `offsets[i]` and is chained to `crcs[i]`. */
 export interface SparseIndex {
   readonly ids: Array<number>
   readonly offsets: Array<number>
+  readonly crcs: Array<number>
 }
+
+export const emptyIndex = (): SparseIndex => ({ ids: [], offsets: [], crcs: [] })
 
 export interface SegmentState {
   readonly firstEventId: number
   readonly previousHeadCrc: number
   readonly headerCrc: number
+  /** Checksum of the last frame as it was appended: what the next segment is chained to. Unknown while it grows. */
+  headCrc: number | undefined
+  /** It was found to continue the segment before it, and to be continued by the one behind it. */
+  linked: boolean
+  followed: boolean
   index: SparseIndex
   /** End of the encoded frames, as an offset in the file. */
   bytes: number
@@ -35,6 +43,8 @@ export interface SegmentState {
   /** No frame is added any more; the seal follows. */
   closing: boolean
   seal: Seal | undefined
+  /** Length of the seal behind the frames; 0 when there is none. */
+  sealBytes: number
   /** Entries and durable bytes that the `.idx` file speaks of. */
   indexedEntries: number
   indexedBytes: number
@@ -78,7 +88,14 @@ export interface LogState {
   flushing: Promise<void> | undefined
   damage: LogDamaged | undefined
   /** Where the page that was read last ended: a reader that goes on needs no index. */
-  readEnd: { readonly segment: SegmentState; readonly eventId: number; readonly offset: number } | undefined
+  readEnd: (FramePlace & { readonly segment: SegmentState }) | undefined
+}
+
+/** A frame boundary: the id that follows there and what that frame is chained to. */
+export interface FramePlace {
+  readonly eventId: number
+  readonly offset: number
+  readonly crc: number
 }
 
 export const emptyLog = (name: string): LogState => ({
@@ -104,13 +121,18 @@ export const emptyLog = (name: string): LogState => ({
 
 /** Starts the segment that the next frame will be the first of. */
 export const startSegment = (log: LogState): SegmentState => {
-  const previousHeadCrc = log.segments.length === 0 ? 0 : log.crc
+  const before = lastSegment(log)
+  const previousHeadCrc = before === undefined ? 0 : log.crc
+  if (before !== undefined) before.headCrc = log.crc
   const { crc } = encodeSegmentHeader({ log: log.name, firstEventId: log.nextEventId, previousHeadCrc })
   const segment: SegmentState = {
     firstEventId: log.nextEventId,
     previousHeadCrc,
     headerCrc: crc,
-    index: { ids: [], offsets: [] },
+    headCrc: undefined,
+    linked: true,
+    followed: true,
+    index: emptyIndex(),
     bytes: SEGMENT_HEADER_BYTES,
     durableBytes: SEGMENT_HEADER_BYTES,
     writtenBytes: SEGMENT_HEADER_BYTES,
@@ -120,6 +142,7 @@ export const startSegment = (log: LogState): SegmentState => {
     thinnable: false,
     closing: false,
     seal: undefined,
+    sealBytes: 0,
     indexedEntries: 0,
     indexedBytes: 0
   }
@@ -134,6 +157,7 @@ const truncateIndex = (index: SparseIndex, bytes: number): void => {
   while (index.offsets.length > 0 && index.offsets[index.offsets.length - 1]! >= bytes) {
     index.offsets.pop()
     index.ids.pop()
+    index.crcs.pop()
   }
 }
 

@@ -131,7 +131,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
     limits,
     onSynced: (log) => maintenance.noteSynced(log)
   })
-  const opener: OpenLogOptions = { disk, files, store, quarantine }
+  const opener: OpenLogOptions = { disk, files, store, quarantine, limits }
   const maintenance: Maintenance = new Maintenance({
     path: directory,
     journal,
@@ -142,7 +142,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
     seal: (log) => sealClosed(opener, log),
     removeFiles: (log) => removeFiles(opener, log)
   })
-  return { ...base, ...opener, slabs, journal, maintenance }
+  return { ...opener, ...base, slabs, journal, maintenance }
 }
 
 const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> => {

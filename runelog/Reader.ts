@@ -2,13 +2,13 @@
 // one buffer with views into it; nothing is parsed, filters look at headers only, and a reader that is
 // slow costs nothing but its cursor.
 import type { DiskFile } from "./Disk.ts"
-import { CursorBeyondEnd, LogUnknown, SegmentCorrupt } from "./Errors.ts"
+import { CursorBeyondEnd, LogUnknown, ReadInvalid, SegmentCorrupt } from "./Errors.ts"
 import {
   type Bytes,
-  FRAME_BODY_BYTES_MAX,
-  FRAME_HEADER_BYTES,
   bytesOf,
   checkFrame,
+  FRAME_BODY_BYTES_MAX,
+  FRAME_HEADER_BYTES,
   flag,
   frameBytes,
   frameCrc,
@@ -21,8 +21,10 @@ import {
   framePreviousCrc,
   frameStream
 } from "./Frame.ts"
-import type { Extent, LogState, SegmentState } from "./LogState.ts"
-import { type OpenLogOptions, loadClosedSegment } from "./OpenLog.ts"
+import type { Extent, FramePlace, LogState, SegmentState } from "./LogState.ts"
+import { checkLink, indexSegment, loadClosedSegment, type OpenLogOptions, useSegmentFile } from "./OpenSegment.ts"
+
+import { SEGMENT_HEADER_BYTES } from "./Segment.ts"
 
 export interface ReadFilter {
   /** Entries above this visibility are left out (0 public, 1 internal, 2 secret). */
@@ -59,7 +61,8 @@ export interface Page {
 
 const passes = (view: DataView, start: number, filter: ReadFilter | undefined): boolean => {
   if (filter === undefined || frameKindOf(view, start) === frameKind.thinned) return true
-  if (filter.visibilityMax !== undefined && (frameFlags(view, start) & flag.visibilityMask) > filter.visibilityMax) return false
+  if (filter.visibilityMax !== undefined && (frameFlags(view, start) & flag.visibilityMask) > filter.visibilityMax)
+    return false
   return filter.families === undefined || filter.families.has(frameFamily(view, start))
 }
 
@@ -75,19 +78,20 @@ const frameAt = ({ buffer, view }: Bytes, start: number, wanted: number): Frame 
 })
 
 export const readPage = async (options: OpenLogOptions, log: LogState, request: ReadRequest): Promise<Page> => {
+  const { after, bytesMax } = request
+  if (!Number.isSafeInteger(after) || after < 0) throw new ReadInvalid({ log: log.name, field: "after", value: after })
+  if (!(bytesMax >= 0)) throw new ReadInvalid({ log: log.name, field: "bytesMax", value: bytesMax })
   const head = log.durableEventId
-  if (request.after > head) throw new CursorBeyondEnd({ log: log.name, after: request.after, head })
-  if (request.after === head) {
-    if (log.damage !== undefined) throw new SegmentCorrupt({ ...damageFields(log) })
-    return { frames: [], next: head, head }
-  }
-  if (request.after >= log.writtenEventId) return readMemory(log, request, head)
+  if (after >= head && log.damage !== undefined) throw damageAtEnd(log)
+  if (after > head) throw new CursorBeyondEnd({ log: log.name, after, head })
+  if (after === head) return { frames: [], next: head, head }
+  if (after >= log.writtenEventId) return readMemory(log, request, head)
   return log.gate.shared(() => readSegment(options, log, request, head))
 }
 
-const damageFields = (log: LogState) => {
+const damageAtEnd = (log: LogState): SegmentCorrupt => {
   const { file, offset, reason } = log.damage!
-  return { log: log.name, file, offset, reason }
+  return new SegmentCorrupt({ log: log.name, file, offset, reason })
 }
 
 /** Frames that are not in a segment yet. They are copied: the slab is reused once they are written. */
@@ -105,8 +109,6 @@ const readMemory = (log: LogState, request: ReadRequest, head: number): Page => 
       if (passes(bytes.view, at, request.filter)) frames.push(frameAt(bytes, at, 0))
       next = frameEventId(bytes.view, at)
     }
-    // What follows would leave a gap.
-    if (end < extent.end) break
     bytesLeft -= end - start
   }
   return { frames, next, head }
@@ -125,43 +127,78 @@ const pageEnd = ({ slab, end }: Extent, start: number, bytesMax: number): number
   return at
 }
 
-const readSegment = async (options: OpenLogOptions, log: LogState, request: ReadRequest, head: number): Promise<Page> => {
+const readSegment = async (
+  options: OpenLogOptions,
+  log: LogState,
+  request: ReadRequest,
+  head: number
+): Promise<Page> => {
   const wanted = request.after + 1
   const at = log.segments.findLastIndex((segment) => segment.firstEventId <= wanted)
+  // It was removed while the reader waited for its turn.
   if (at < 0) throw new LogUnknown({ log: log.name })
   const isLast = at === log.segments.length - 1
   const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+  if (isLast) await checkLink(options, log, at)
   const path = options.store.segmentPath(log.name, segment)
-  return options.files.use(path, async (file) => {
-    let from = seek(log, segment, wanted)
-    for (;;) {
-      const bytes = await readAt(file, from.offset, { bytesMax: request.bytesMax, endOffset: segment.writtenBytes })
-      const page = collect({ log: log.name, bytes, path, from, wanted, filter: request.filter })
-      from = page.end
-      log.readEnd = { segment, ...from }
-      if (from.eventId > wanted) return { frames: page.frames, next: from.eventId - 1, head }
-    }
+  return useSegmentFile(options, log.name, path, async (file) => {
+    const place: ReadPlace = { file, log, segment, path, wanted, request, head }
+    return readFrom(place).catch(async (error) => {
+      if (!(error instanceof SegmentCorrupt)) throw error
+      // An index that lies must not pass for damage: what the file says from its beginning counts.
+      log.readEnd = undefined
+      await indexSegment(file, segment, segment.writtenBytes, options.limits)
+      return readFrom(place)
+    })
   })
 }
 
+interface ReadPlace {
+  readonly file: DiskFile
+  readonly log: LogState
+  readonly segment: SegmentState
+  readonly path: string
+  readonly wanted: number
+  readonly request: ReadRequest
+  readonly head: number
+}
+
+const readFrom = async ({ file, head, log, path, request, segment, wanted }: ReadPlace): Promise<Page> => {
+  let from = seek(log, segment, wanted)
+  for (;;) {
+    const bytes = await readAt(file, from.offset, { bytesMax: request.bytesMax, endOffset: segment.writtenBytes })
+    const page = collect({ log: log.name, bytes, path, from, wanted, filter: request.filter })
+    from = page.end
+    log.readEnd = { segment, ...from }
+    if (from.eventId > wanted) return { frames: page.frames, next: from.eventId - 1, head }
+  }
+}
+
 /** Reads about `bytesMax`, and always the whole first frame. */
-const readAt = async (file: DiskFile, offset: number, page: { readonly bytesMax: number; readonly endOffset: number }): Promise<Bytes> => {
+const readAt = async (
+  file: DiskFile,
+  offset: number,
+  page: { readonly bytesMax: number; readonly endOffset: number }
+): Promise<Bytes> => {
   const available = page.endOffset - offset
   const length = Math.min(Math.max(page.bytesMax, FRAME_HEADER_BYTES), available)
   const bytes = bytesOf(Buffer.allocUnsafe(length))
   const read = await file.read(bytes.buffer, 0, length, offset)
-  const whole = read < FRAME_HEADER_BYTES ? read : Math.min(frameBytes(bytes.view, 0), available, FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX)
+  const whole = read < FRAME_HEADER_BYTES ? read : Math.min(frameBytes(bytes.view, 0), available)
   if (whole <= length) return bytesOf(bytes.buffer.subarray(0, read))
-  const larger = Buffer.allocUnsafe(whole)
-  return bytesOf(larger.subarray(0, await file.read(larger, 0, whole, offset)))
+  const larger = Buffer.allocUnsafe(Math.min(whole, FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX))
+  return bytesOf(larger.subarray(0, await file.read(larger, 0, larger.length, offset)))
 }
 
 /** The nearest known frame boundary at or before the wanted event. */
-const seek = (log: LogState, segment: SegmentState, wanted: number): { readonly eventId: number; readonly offset: number } => {
+const seek = (log: LogState, { headerCrc, firstEventId, index }: SegmentState, wanted: number): FramePlace => {
   const { readEnd } = log
-  const at = segment.index.ids.findLastIndex((eventId) => eventId <= wanted)
-  const indexed = { eventId: segment.index.ids[at]!, offset: segment.index.offsets[at]! }
-  const resumes = readEnd !== undefined && readEnd.segment === segment && readEnd.eventId <= wanted && readEnd.eventId >= indexed.eventId
+  const at = index.ids.findLastIndex((eventId) => eventId <= wanted)
+  const indexed =
+    at < 0
+      ? { eventId: firstEventId, offset: SEGMENT_HEADER_BYTES, crc: headerCrc }
+      : { eventId: index.ids[at]!, offset: index.offsets[at]!, crc: index.crcs[at]! }
+  const resumes = readEnd?.segment.index === index && readEnd.eventId <= wanted && readEnd.eventId >= indexed.eventId
   return resumes ? readEnd : indexed
 }
 
@@ -169,15 +206,15 @@ interface Collect {
   readonly log: string
   readonly bytes: Bytes
   readonly path: string
-  readonly from: { readonly eventId: number; readonly offset: number }
+  readonly from: FramePlace
   readonly wanted: number
   readonly filter: ReadFilter | undefined
 }
 
 interface Collected {
   readonly frames: ReadonlyArray<Frame>
-  /** The boundary behind the last good frame, and the event expected there. */
-  readonly end: { readonly eventId: number; readonly offset: number }
+  /** The boundary behind the last good frame. */
+  readonly end: FramePlace
 }
 
 const collect = (page: Collect): Collected => {
@@ -185,28 +222,28 @@ const collect = (page: Collect): Collected => {
   const { view } = bytes
   const frames: Array<Frame> = []
   let at = 0
-  let expected = from.eventId
-  let crc: number | undefined
+  let { eventId, crc } = from
   let fault: string | undefined
   do {
     const problem = checkFrame(bytes, at, bytes.buffer.length)
     if (problem === "short" && at > 0) break
-    fault = problem ?? misplaced(view, at, expected, crc)
+    fault = problem === "short" ? "the file ends inside a frame" : (problem ?? misplaced(view, at, eventId, crc))
     if (fault !== undefined) break
     crc = frameCrc(view, at)
-    expected = frameLastId(view, at) + 1
-    if (expected > wanted && passes(view, at, page.filter)) frames.push(frameAt(bytes, at, wanted))
+    eventId = frameLastId(view, at) + 1
+    if (eventId > wanted && passes(view, at, page.filter)) frames.push(frameAt(bytes, at, wanted))
     at += frameBytes(view, at)
   } while (at < bytes.buffer.length)
   // A good prefix is served before its bad end is reported.
-  if (fault !== undefined && expected <= wanted) {
+  if (fault !== undefined && eventId <= wanted) {
     throw new SegmentCorrupt({ log: page.log, file: page.path, offset: from.offset + at, reason: fault })
   }
-  return { frames, end: { eventId: expected, offset: from.offset + at } }
+  return { frames, end: { eventId, crc, offset: from.offset + at } }
 }
 
-const misplaced = (view: DataView, at: number, expected: number, crc: number | undefined): string | undefined => {
+const misplaced = (view: DataView, at: number, expected: number, crc: number): string | undefined => {
   const eventId = frameEventId(view, at)
   if (eventId !== expected) return `event id ${eventId} where ${expected} belongs`
-  return crc !== undefined && framePreviousCrc(view, at) !== crc ? "the chain to the frame before is broken" : undefined
+  if (frameKindOf(view, at) === frameKind.seal) return "a seal before the end"
+  return framePreviousCrc(view, at) === crc ? undefined : "the chain to the frame before is broken"
 }

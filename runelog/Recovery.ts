@@ -116,7 +116,7 @@ const adopt = async (options: RecoveryOptions, { batch, group, slab }: Applicati
   const position = segment.bytes
   let frames = 0
   for (let at = start; at < group.end; at += frameBytes(slab.view, at)) {
-    indexFrame(segment, log.nextEventId, options.limits)
+    indexFrame(segment, log.nextEventId, log.crc, options.limits)
     segment.bytes += frameBytes(slab.view, at)
     log.nextEventId += 1
     log.crc = frameCrc(slab.view, at)

@@ -4,10 +4,10 @@
 import type { DiskFile } from "./Disk.ts"
 import {
   type Bytes,
-  FRAME_BODY_BYTES_MAX,
-  FRAME_HEADER_BYTES,
   bytesOf,
   checkFrame,
+  FRAME_BODY_BYTES_MAX,
+  FRAME_HEADER_BYTES,
   flag,
   frameBytes,
   frameCrc,
@@ -40,9 +40,11 @@ export interface ScanEnd {
   readonly lastEventId: number
   readonly crc: number | undefined
   /** Start of the last batch, when the file ends inside it; with the id and chain before it. */
-  readonly openBatch: { readonly offset: number; readonly lastEventId: number; readonly crc: number | undefined } | undefined
-  /** The seal's body, when the segment has one. */
-  readonly seal: string | undefined
+  readonly openBatch:
+    | { readonly offset: number; readonly lastEventId: number; readonly crc: number | undefined }
+    | undefined
+  /** The seal, when the segment has one: its body, and the length of its frame. */
+  readonly seal: { readonly body: string; readonly bytes: number } | undefined
   readonly fault: ScanFault | undefined
 }
 
@@ -61,7 +63,7 @@ interface Walk {
   nextEventId: number
   crc: number | undefined
   openBatch: { offset: number; lastEventId: number; crc: number | undefined } | undefined
-  seal: string | undefined
+  seal: ScanEnd["seal"]
   fault: ScanFault | undefined
   done: boolean
 }
@@ -73,8 +75,10 @@ const chainFault = (walk: Walk, bytes: Bytes, start: number): string | undefined
   const expected = kind === frameKind.seal ? walk.nextEventId - 1 : walk.nextEventId
   const eventId = frameEventId(view, start)
   if (eventId !== expected) return `event id ${eventId} where ${expected} belongs`
-  if (walk.crc !== undefined && framePreviousCrc(view, start) !== walk.crc) return "the chain to the frame before is broken"
-  if (kind !== frameKind.seal && isFirst !== ((frameFlags(view, start) & flag.segmentFirst) !== 0)) return "a frame of another place"
+  if (walk.crc !== undefined && framePreviousCrc(view, start) !== walk.crc)
+    return "the chain to the frame before is broken"
+  if (kind !== frameKind.seal && isFirst !== ((frameFlags(view, start) & flag.segmentFirst) !== 0))
+    return "a frame of another place"
   return frameLastId(view, start) < eventId ? "a range that ends before it starts" : undefined
 }
 
@@ -92,7 +96,7 @@ const advance = (walk: Walk, bytes: Bytes, start: number): void => {
 const finishAtSeal = (walk: Walk, bytes: Bytes, start: number, options: ScanOptions): void => {
   const end = start + frameBytes(bytes.view, start)
   const endOffset = walk.offset + (end - start)
-  walk.seal = bytes.buffer.toString("utf8", start + FRAME_HEADER_BYTES, end)
+  walk.seal = { body: bytes.buffer.toString("utf8", start + FRAME_HEADER_BYTES, end), bytes: end - start }
   walk.done = true
   if (endOffset < options.endOffset) walk.fault = { offset: endOffset, reason: "bytes behind the seal" }
 }
@@ -134,7 +138,10 @@ export const scanFrames = async (file: DiskFile, from: ScanStart, options: ScanO
     fault: undefined,
     done: false
   }
-  const chunkBytes = Math.min(options.chunkBytes ?? CHUNK_BYTES, Math.max(options.endOffset - from.offset, FRAME_HEADER_BYTES))
+  const chunkBytes = Math.min(
+    options.chunkBytes ?? CHUNK_BYTES,
+    Math.max(options.endOffset - from.offset, FRAME_HEADER_BYTES)
+  )
   let bytes = bytesOf(Buffer.allocUnsafe(chunkBytes))
   let filled = 0
   let readOffset = from.offset
@@ -171,7 +178,12 @@ export const findIntactFrame = async (
   const overlap = FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX
   const bytes = bytesOf(Buffer.alloc(Math.min(CHUNK_BYTES + overlap, options.endOffset - offset)))
   for (let position = offset; position < options.endOffset; position += CHUNK_BYTES) {
-    const filled = await file.read(bytes.buffer, 0, Math.min(bytes.buffer.length, options.endOffset - position), position)
+    const filled = await file.read(
+      bytes.buffer,
+      0,
+      Math.min(bytes.buffer.length, options.endOffset - position),
+      position
+    )
     let start = bytes.buffer.indexOf("RUNE", 0, "latin1")
     while (start >= 0 && start < filled) {
       if (checkFrame(bytes, start, filled) === undefined) return position + start

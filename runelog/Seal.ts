@@ -4,8 +4,9 @@
 import type { DiskFile } from "./Disk.ts"
 import { SegmentCorrupt } from "./Errors.ts"
 import { flag, frameEventId, frameFlags, frameStream } from "./Frame.ts"
-import type { LogState, SegmentState } from "./LogState.ts"
-import { loadClosedSegment, type OpenLogOptions } from "./OpenLog.ts"
+import type { Limits } from "./Limits.ts"
+import { emptyIndex, type LogState, type SegmentState } from "./LogState.ts"
+import { loadClosedSegment, type OpenLogOptions } from "./OpenSegment.ts"
 import { type ScanStart, scanFrames } from "./Scan.ts"
 import { encodeSealFrame, type Seal } from "./SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "./Segment.ts"
@@ -36,7 +37,7 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
     path,
     segment,
     previousSha256,
-    headCrc: next?.previousHeadCrc ?? log.durableCrc,
+    headCrc: next === undefined ? log.durableCrc : segment.headCrc!,
     lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1
   }
   const dropped = segment.thinnable ? await files.use(path, (source) => findSuperseded(source, place)) : NOTHING
@@ -48,9 +49,9 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
   const temporary = `${path}.tmp`
   if (await disk.exists(temporary)) await disk.remove(temporary)
   const target = await disk.open(temporary, "create")
-  const sealed: SegmentState = { ...segment, index: { ids: [], offsets: [] }, indexedEntries: 0, indexedBytes: 0 }
+  const sealed: SegmentState = { ...segment, index: emptyIndex(), indexedEntries: 0, indexedBytes: 0 }
   try {
-    await files.use(path, (source) => rewrite(source, target, { ...place, sealed, dropped }))
+    await files.use(path, (source) => rewrite(source, target, { ...place, sealed, dropped, limits: options.limits }))
     await target.sync()
   } finally {
     await target.close()
@@ -74,21 +75,34 @@ interface Place {
 }
 
 /** Nothing is dropped: the digest of the bytes as they are, and the seal behind them. */
-const sealInPlace = async (file: DiskFile, { headCrc, lastEventId, previousSha256, segment }: Place): Promise<void> => {
+const sealInPlace = async (file: DiskFile, place: Place): Promise<void> => {
+  const { headCrc, lastEventId, previousSha256, segment } = place
+  const size = await file.size()
+  if (size < segment.writtenBytes) throw cutShort(place, size)
+  // What lies there is a seal that was never finished.
+  if (size > segment.writtenBytes) await file.truncate(segment.writtenBytes)
   const sha256 = await segmentDigest(file, segment.writtenBytes, previousSha256)
   const seal = { frames: lastEventId - segment.firstEventId + 1, headCrc, sha256, previousSha256 }
-  await writeSeal(file, seal, { offset: segment.writtenBytes, eventId: lastEventId, previousCrc: headCrc })
+  const sealBytes = await writeSeal(file, seal, {
+    offset: segment.writtenBytes,
+    eventId: lastEventId,
+    previousCrc: headCrc
+  })
   await file.sync()
-  segment.seal = seal
+  Object.assign(segment, { seal, sealBytes, headCrc })
 }
+
+const cutShort = ({ log, path }: Place, offset: number): SegmentCorrupt =>
+  new SegmentCorrupt({ log, file: path, offset, reason: "the file is shorter than what was written to it" })
 
 const writeSeal = async (
   file: DiskFile,
   seal: Seal,
   place: { readonly offset: number; readonly eventId: number; readonly previousCrc: number }
-): Promise<void> => {
+): Promise<number> => {
   const frame = encodeSealFrame(seal, place)
   await file.write(frame, 0, frame.length, place.offset)
+  return frame.length
 }
 
 /** An index of the old file beside the new one would be a lie: it goes first, durably. */
@@ -114,34 +128,36 @@ const replace = async (
 interface Rewrite extends Place {
   readonly sealed: SegmentState
   readonly dropped: ReadonlySet<number>
+  readonly limits: Limits
 }
 
 const rewrite = async (source: DiskFile, target: DiskFile, what: Rewrite): Promise<void> => {
-  const { segment, sealed, dropped, previousSha256 } = what
-  const copy = new SegmentCopy(target, sealed, dropped)
+  const { segment, sealed, dropped, headCrc, previousSha256 } = what
+  const copy = new SegmentCopy(target, sealed, dropped, what.limits)
   const header = Buffer.alloc(SEGMENT_HEADER_BYTES)
   await source.read(header, 0, SEGMENT_HEADER_BYTES, 0)
   await copy.begin(header)
   let from: ScanStart = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
-  while (from.offset < segment.writtenBytes) {
+  while (from.eventId <= what.lastEventId) {
     // In steps of one buffer, so that the copy never holds more.
     const end = await scanFrames(source, from, {
       endOffset: segment.writtenBytes,
       onFrame: (bytes, at) => (copy.add(bytes, at) > WRITE_BYTES ? "stop" : undefined)
     })
-    if (end.fault !== undefined) throw new SegmentCorrupt({ log: what.log, file: what.path, ...end.fault })
+    if (end.offset === from.offset) throw cutShort(what, end.offset)
     await copy.write()
-    from = { offset: end.offset, eventId: end.lastEventId + 1, previousCrc: end.crc }
+    from = { offset: end.offset, eventId: end.lastEventId + 1, previousCrc: end.crc! }
   }
   const { offset, frames, lastEventId, crc } = await copy.finish()
   const sha256 = await segmentDigest(target, offset, previousSha256)
-  const seal = { frames, headCrc: what.headCrc, sha256, previousSha256 }
-  await writeSeal(target, seal, { offset, eventId: lastEventId, previousCrc: crc })
-  Object.assign(sealed, { seal, bytes: offset, durableBytes: offset, writtenBytes: offset })
+  const seal = { frames, headCrc, sha256, previousSha256 }
+  const sealBytes = await writeSeal(target, seal, { offset, eventId: lastEventId, previousCrc: crc })
+  Object.assign(sealed, { seal, sealBytes, headCrc, bytes: offset, durableBytes: offset, writtenBytes: offset })
 }
 
 /** The ids of deltas that a later frame of the segment supersedes. */
-const findSuperseded = async (source: DiskFile, { log, path, segment }: Place): Promise<ReadonlySet<number>> => {
+const findSuperseded = async (source: DiskFile, place: Place): Promise<ReadonlySet<number>> => {
+  const { log, path, segment } = place
   const dropped = new Set<number>()
   const open = new Map<number, Array<number>>()
   const start = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
@@ -150,6 +166,7 @@ const findSuperseded = async (source: DiskFile, { log, path, segment }: Place): 
     onFrame: ({ view }, at) => noteDelta(view, at, open, dropped)
   })
   if (end.fault !== undefined) throw new SegmentCorrupt({ log, file: path, ...end.fault })
+  if (end.offset < segment.writtenBytes) throw cutShort(place, end.offset)
   return dropped
 }
 

@@ -17,8 +17,9 @@ import {
   sealThinned,
   THINNED_BODY_BYTES
 } from "./Frame.ts"
+import type { Limits } from "./Limits.ts"
 import type { SegmentState } from "./LogState.ts"
-import { sparseIndexer } from "./OpenLog.ts"
+import { sparseIndexer } from "./OpenSegment.ts"
 
 /** A buffer of the copy is written once it holds this much. */
 export const WRITE_BYTES = 256 * 1024
@@ -39,11 +40,11 @@ export class SegmentCopy {
   /** No marker may stand inside a batch that goes on: the flag of the dropped frame moves to it. */
   private rangeContinues = 0
 
-  constructor(target: DiskFile, sealed: SegmentState, dropped: ReadonlySet<number>) {
+  constructor(target: DiskFile, sealed: SegmentState, dropped: ReadonlySet<number>, limits: Limits) {
     this.target = target
     this.sealed = sealed
     this.dropped = dropped
-    this.index = sparseIndexer(sealed)
+    this.index = sparseIndexer(sealed.index, limits)
   }
 
   async begin(header: Buffer): Promise<void> {

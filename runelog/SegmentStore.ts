@@ -134,22 +134,24 @@ export class SegmentStore {
   async writeIndex(log: LogState, segment: SegmentState): Promise<void> {
     const { disk, files } = this.options
     const path = this.indexPath(log.name, segment)
-    const { ids, offsets } = segment.index
+    const { ids, offsets, crcs } = segment.index
     const written = offsets.findLastIndex((offset) => offset < segment.writtenBytes) + 1
+    const durableBytes = segment.writtenBytes + segment.sealBytes
     const content = encodeIndex({
-      index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written) },
-      durableBytes: segment.writtenBytes
+      index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written), crcs: crcs.slice(0, written) },
+      durableBytes
     })
     if (segment.indexedBytes === 0 && !(await disk.exists(path))) await files.create(path)
     await files.use(path, (file) => file.write(content, 0, content.length, 0))
     segment.indexedEntries = written
-    segment.indexedBytes = segment.writtenBytes
+    segment.indexedBytes = durableBytes
   }
 
   /** Leaves every segment with an index that speaks of all of it; the log must be synced. */
   async writeIndexes(log: LogState): Promise<void> {
     for (const segment of log.segments) {
-      if (segment.bytes > 0 && segment.indexedBytes !== segment.writtenBytes) await this.writeIndex(log, segment)
+      const durableBytes = segment.writtenBytes + segment.sealBytes
+      if (segment.bytes > 0 && segment.indexedBytes !== durableBytes) await this.writeIndex(log, segment)
     }
   }
 

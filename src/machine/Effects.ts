@@ -8,7 +8,7 @@ import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { RetryTarget } from "../rune/kinds/turn.ts"
 import { isTolerated } from "./decide/batch.ts"
 import { effectiveLimits } from "./Limits.ts"
-import { aliveAgents, batchOf, isOpen } from "./Select.ts"
+import { aliveAgents, batchOf, callOf, isOpen } from "./Select.ts"
 import type { AgentState, CallState, ConversationState, TurnState } from "./State.ts"
 
 interface InTurn {
@@ -97,6 +97,14 @@ const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnSta
 const mayRun = (batch: ReadonlyArray<CallState>, index: number): boolean => {
   const call = batch[index]!
   return batch.slice(0, index).every((earlier) => !isOpen(earlier) || (!earlier.mutating && !call.mutating))
+}
+
+/** Whether the calls before this one in its batch let it run. */
+export const mayRunNow = (state: ConversationState, callId: CallId): boolean => {
+  const call = callOf(state, callId)
+  if (call === undefined) return true
+  const batch = state.calls.filter((one) => one.turn_id === call.turn_id)
+  return mayRun(batch, batch.indexOf(call))
 }
 
 const awaitApproval = (call: CallState): Effect => ({

@@ -14,7 +14,7 @@ import { startRetry } from "./retry.ts"
 
 type Of<Tag extends TurnRequest["_tag"]> = Extract<TurnRequest, { readonly _tag: Tag }>
 
-const request = (sheet: Drafting, command: Of<"RequestModel">): undefined => {
+const requestModel = (sheet: Drafting, command: Of<"RequestModel">): undefined => {
   const running = requireTurn(sheet, command.agent_id)
   if (running === undefined) return
   const { agent, turn } = running
@@ -39,17 +39,19 @@ const request = (sheet: Drafting, command: Of<"RequestModel">): undefined => {
   sheet.step(turnMachine, turn.status, { _tag: "RequestModel", payload, place: placeOf(agent, turn) })
 }
 
-/** Words of a request that was replaced come too late. */
-const isStale = (running: Running, requestId: string | undefined): boolean =>
-  requestId !== undefined && running.turn.request?.request_id !== requestId
+/** Words must belong to the request that is running; those of a replaced one come too late. */
+const requireRequest = (sheet: Drafting, { turn }: Running, requestId: string | undefined): undefined => {
+  const { request } = turn
+  const isRunning = request !== null && (requestId === undefined || requestId === request.request_id)
+  if (isRunning) return undefined
+  return sheet.refuse("invalid_state", `${requestId ?? "no request"} is not being answered`, { state: turn.status })
+}
 
 const append = (sheet: Drafting, command: Of<"AppendText" | "AppendReasoning">): undefined => {
   const running = requireTurn(sheet, command.agent_id)
   if (running === undefined) return
   const { agent, turn } = running
-  if (isStale(running, command.request_id)) {
-    sheet.refuse("invalid_state", `${command.request_id} is not the running request`, { state: turn.status })
-  }
+  requireRequest(sheet, running, command.request_id)
   const id = command.request_id === undefined ? {} : { request_id: command.request_id }
   const payload = { content: command.content, ...id }
   sheet.step(turnMachine, turn.status, { _tag: command._tag, payload, place: placeOf(agent, turn) })
@@ -78,9 +80,7 @@ const receive = (sheet: Drafting, command: Of<"ReceiveResponse">): undefined => 
   const running = requireTurn(sheet, command.agent_id)
   if (running === undefined) return
   const { agent, turn } = running
-  if (isStale(running, command.request_id)) {
-    sheet.refuse("invalid_state", `${command.request_id} is not the running request`, { state: turn.status })
-  }
+  requireRequest(sheet, running, command.request_id)
   const planned = planResponse(command.items, sheet.state.next_call)
   const final = {
     content: planned.content,
@@ -179,7 +179,7 @@ type ModelCommand = Exclude<
 >
 
 export const modelDeciders: Deciders<ModelCommand> = {
-  RequestModel: request,
+  RequestModel: requestModel,
   AppendText: append,
   AppendReasoning: append,
   ReceiveResponse: receive,

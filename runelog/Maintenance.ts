@@ -74,7 +74,11 @@ export class Maintenance {
     this.unsynced.add(log)
     if (log.pendingBytes >= this.options.limits.segmentWriteBytes) this.heavy.add(log)
     const closed = log.segments[log.durableSegments - 2]
-    if (closed !== undefined && closed.seal === undefined && !this.sealBlocked) this.closedSegments.add(log)
+    const isSealDue = closed !== undefined && closed.seal === undefined && !this.sealBlocked
+    if (!isSealDue || this.closedSegments.has(log)) return
+    this.closedSegments.add(log)
+    // The state must stay until its seal: a second one of the same log would know nothing of it.
+    log.users += 1
   }
 
   noteRemoval(log: LogState, sequence: number): void {
@@ -215,7 +219,7 @@ export class Maintenance {
   private async remove(log: LogState): Promise<void> {
     this.pending.delete(log)
     this.heavy.delete(log)
-    this.closedSegments.delete(log)
+    this.sealDone(log)
     await this.options.removeFiles(log)
     this.unsynced.delete(log)
     this.removals.delete(log)
@@ -223,12 +227,18 @@ export class Maintenance {
 
   private async sealAll(): Promise<void> {
     for (const log of this.closedSegments) {
-      this.closedSegments.delete(log)
-      await this.options.seal(log).catch((error) => {
-        if (!isFull(error)) throw error
-        this.sealBlocked = true
-      })
+      await this.options
+        .seal(log)
+        .catch((error) => {
+          if (!isFull(error)) throw error
+          this.sealBlocked = true
+        })
+        .finally(() => this.sealDone(log))
     }
+  }
+
+  private sealDone(log: LogState): void {
+    if (this.closedSegments.delete(log)) log.users -= 1
   }
 
   private noRoom(error: unknown): void {

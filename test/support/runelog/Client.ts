@@ -16,7 +16,7 @@ export interface ClientOptions {
 }
 
 /** Answers that leave nothing behind. */
-const refusals = new Set(["Busy", "DiskFull", "WriterClosed"])
+const refusals = new Set(["Busy", "DiskFull", "WriterClosed", "BatchTooLarge"])
 
 const tagOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""

@@ -113,6 +113,11 @@ export class Runelog {
     return this.committer.ready()
   }
 
+  /** An append would be answered Busy. */
+  get busy(): boolean {
+    return this.committer.overloaded
+  }
+
   /** The newest durable event of a log; 0 when there is none. */
   async head(log: string): Promise<number> {
     return (await this.state(log)).durableEventId

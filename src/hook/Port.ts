@@ -1,0 +1,34 @@
+// What a turn needs from post-tool hooks: which of them a finished batch has to go through, and running one.
+import type { HookChoice } from "../machine/Command.ts"
+import type { CallState, ConversationState, HookState } from "../machine/State.ts"
+import type { AgentId } from "../rune/Ids.ts"
+import type { HookStatus } from "../rune/kinds/hook.ts"
+import type { ErrorInfo } from "../rune/kinds/shared.ts"
+
+export interface HookOutcome {
+  readonly status: HookStatus
+  readonly exit_code?: number
+  readonly output?: string
+  readonly error?: ErrorInfo
+}
+
+export interface HookPort {
+  /** The hooks that a batch of finished calls has to go through, in the order in which they run. */
+  readonly choose: (
+    state: ConversationState,
+    agentId: AgentId,
+    batch: ReadonlyArray<CallState>
+  ) => ReadonlyArray<HookChoice>
+  /** Runs one hook; rejecting means that the runner itself broke. */
+  readonly run: (
+    state: ConversationState,
+    hook: HookState,
+    context: { readonly agent_id: AgentId; readonly workspace: string | undefined; readonly signal: AbortSignal }
+  ) => Promise<HookOutcome>
+}
+
+/** No hooks are configured. */
+export const noHooks: HookPort = {
+  choose: () => [],
+  run: async () => ({ status: "succeeded" })
+}

@@ -1,0 +1,48 @@
+// Tools that are functions of this process: what a program that embeds ECHS registers, and what tests use. They
+// run without a sandbox, and say so.
+import type { ToolFacts } from "../machine/Command.ts"
+import { errorInfo } from "../machine/ErrorTable.ts"
+import type { CallState } from "../machine/State.ts"
+import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
+
+export interface FunctionTool extends ToolFacts {
+  readonly name: string
+  readonly description: string
+  readonly parameters: { readonly [key: string]: unknown }
+  /** Asks a person before it runs. */
+  readonly approval?: "ask"
+  readonly run: (input: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<ToolOutcome | string>
+}
+
+const inProcess = { level: "in_process" } as const
+
+const asOutcome = (result: ToolOutcome | string): ToolOutcome =>
+  typeof result === "string" ? { status: "success", output: result } : result
+
+const ask = (tool: FunctionTool, call: CallState): Authorization => ({
+  _tag: "Ask",
+  policy_reason: `${tool.name} asks before it runs`,
+  shown_as: { title: tool.name, detail: JSON.stringify(call.arguments) }
+})
+
+export const functionTools = (tools: ReadonlyArray<FunctionTool>): ToolPort => {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  const authorize = (call: CallState): Authorization => {
+    const tool = byName.get(call.tool_name)
+    if (tool === undefined)
+      return { _tag: "Reject", error: errorInfo("unknown_tool", `there is no tool ${call.tool_name}`) }
+    return tool.approval === "ask" ? ask(tool, call) : { _tag: "Allow", sandbox: inProcess }
+  }
+  return {
+    describe: () => tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    facts: (_state, _agentId, toolName) => byName.get(toolName),
+    authorize: (_state, call) => authorize(call),
+    sandbox: () => inProcess,
+    run: async (_state, call, context) => {
+      const tool = byName.get(call.tool_name)
+      if (tool === undefined)
+        return { status: "error", error: errorInfo("unknown_tool", `there is no tool ${call.tool_name}`) }
+      return asOutcome(await tool.run(call.arguments as Readonly<Record<string, unknown>>, context))
+    }
+  }
+}

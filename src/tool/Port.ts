@@ -1,0 +1,61 @@
+// What a turn needs from tools: which exist, whether a call may run, and running it. The turn engine owns the
+// order and the record; a tool owns nothing but its work. `run` must honour the signal: an aborted call is
+// over, and whatever it started is gone with it.
+import type { ToolFacts } from "../machine/Command.ts"
+import type { CallState, ConversationState } from "../machine/State.ts"
+import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
+import type { BlobRef, ErrorInfo } from "../rune/kinds/shared.ts"
+import type { ApprovalScope, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+
+/** A tool as the model sees it. */
+export interface ToolDescription {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the arguments; its root is an object. */
+  readonly parameters: { readonly [key: string]: unknown }
+}
+
+export type Authorization =
+  | { readonly _tag: "Allow"; readonly sandbox: SandboxInfo }
+  | {
+      readonly _tag: "Ask"
+      readonly policy_reason: string
+      readonly shown_as: ShownAs
+      readonly choices?: ReadonlyArray<ApprovalScope>
+    }
+  | { readonly _tag: "Deny"; readonly reason: string }
+  /** The call cannot run at all; the model is told why. */
+  | { readonly _tag: "Reject"; readonly error: ErrorInfo }
+
+export interface ToolContext {
+  readonly conversation_id: ConversationId
+  readonly agent_id: AgentId
+  readonly turn_id: TurnId
+  readonly call_id: CallId
+  readonly attempt: number
+  readonly workspace: string | undefined
+  readonly signal: AbortSignal
+  /** Output as it comes; calls after the end are ignored. */
+  readonly progress: (stream: ProgressStream, chunk: string) => void
+}
+
+export interface ToolOutcome {
+  readonly status: "success" | "error" | "timeout" | "cancelled" | "unknown" | "sandbox_violation"
+  readonly output?: string
+  readonly output_blob?: BlobRef
+  readonly error?: ErrorInfo
+  readonly exit_code?: number
+}
+
+export interface ToolPort {
+  /** The tools an agent may be offered. */
+  readonly describe: (state: ConversationState, agentId: AgentId) => ReadonlyArray<ToolDescription>
+  /** What is known of a tool the model named; nothing when there is no such tool for this agent. */
+  readonly facts: (state: ConversationState, agentId: AgentId, toolName: string) => ToolFacts | undefined
+  /** Whether a pending call may run. */
+  readonly authorize: (state: ConversationState, call: CallState) => Authorization
+  /** Where a call that may run will run. */
+  readonly sandbox: (state: ConversationState, call: CallState) => SandboxInfo
+  /** Runs the call. Rejecting means that the runner itself broke, not that the tool failed. */
+  readonly run: (state: ConversationState, call: CallState, context: ToolContext) => Promise<ToolOutcome>
+}

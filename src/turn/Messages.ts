@@ -1,0 +1,111 @@
+// Between the machine's view of a conversation and the providers': requests one way, answers the other. Data that
+// only its own provider understands passes through untouched.
+import type { ResponseItem, ToolFacts } from "../machine/Command.ts"
+import { type AssistantPart, assembleRequest, type RequestMessage } from "../machine/Request.ts"
+import type { AgentState, ConversationState } from "../machine/State.ts"
+import type * as Provider from "../provider/Canonical.ts"
+import type { Content } from "../rune/kinds/shared.ts"
+
+const textOf = (content: Content): string =>
+  typeof content === "string"
+    ? content
+    : content.map((part) => ("text" in part ? part.text : `[${part.type}]`)).join("\n")
+
+const OPAQUE = "opaque"
+
+interface OpaqueData {
+  readonly format: string
+  readonly json: string
+}
+
+const isOpaqueData = (data: unknown): data is OpaqueData =>
+  typeof data === "object" &&
+  data !== null &&
+  typeof (data as OpaqueData).format === "string" &&
+  typeof (data as OpaqueData).json === "string"
+
+const providerPart = (part: AssistantPart): ReadonlyArray<Provider.AssistantPart> => {
+  switch (part.type) {
+    case "text": {
+      const phase = (part.native?.data as { readonly phase?: Provider.TextPart["phase"] } | undefined)?.phase
+      return [{ type: "text", text: part.text, ...(phase === undefined ? {} : { phase }) }]
+    }
+    case "reasoning": {
+      const data = part.native?.data
+      if (part.native === undefined || !isOpaqueData(data)) return []
+      return [
+        { type: OPAQUE, format: data.format, json: data.json, origin: `${part.native.provider}/${part.native.model}` }
+      ]
+    }
+    case "tool_call":
+      return [
+        {
+          type: "tool_call",
+          call_id: part.wire_call_id,
+          tool_name: part.tool_name,
+          arguments: JSON.stringify(part.arguments)
+        }
+      ]
+  }
+}
+
+/** Results of one batch are one message. */
+const addToolResult = (
+  messages: Array<Provider.Message>,
+  message: Extract<RequestMessage, { readonly role: "tool" }>
+): void => {
+  const part: Provider.ToolResultPart = {
+    type: "tool_result",
+    call_id: message.wire_call_id,
+    output: message.content,
+    ...(message.status === "success" ? {} : { is_error: true })
+  }
+  const last = messages[messages.length - 1]
+  if (last?.role === "tool") messages[messages.length - 1] = { role: "tool", content: [...last.content, part] }
+  else messages.push({ role: "tool", content: [part] })
+}
+
+export interface AssembledRequest {
+  readonly instructions: string | undefined
+  readonly messages: ReadonlyArray<Provider.Message>
+}
+
+/** Everything the agent's next model call has to know. */
+export const assemble = (state: ConversationState, agent: AgentState): AssembledRequest => {
+  const messages: Array<Provider.Message> = []
+  let instructions: string | undefined
+  for (const message of assembleRequest(state, agent)) {
+    if (message.role === "system") instructions = message.content
+    else if (message.role === "user")
+      messages.push({ role: "user", content: [{ type: "text", text: textOf(message.content) }] })
+    else if (message.role === "tool") addToolResult(messages, message)
+    else messages.push({ role: "assistant", content: message.parts.flatMap(providerPart) })
+  }
+  return { instructions, messages }
+}
+
+/** A model's answer as the machine takes it. */
+export const responseItems = (
+  parts: ReadonlyArray<Provider.AssistantPart>,
+  origin: { readonly provider: string; readonly model: string },
+  factsOf: (toolName: string) => ToolFacts | undefined
+): ReadonlyArray<ResponseItem> =>
+  parts.map((part): ResponseItem => {
+    if (part.type === "text") {
+      return {
+        type: "text",
+        text: part.text,
+        ...(part.phase === undefined ? {} : { native: { ...origin, data: { phase: part.phase } } })
+      }
+    }
+    if (part.type === OPAQUE)
+      return { type: "reasoning", native: { ...origin, data: { format: part.format, json: part.json } } }
+    const tool = factsOf(part.tool_name)
+    return {
+      type: "tool_call",
+      provider_call_id: part.call_id,
+      tool_name: part.tool_name,
+      arguments_text: part.arguments,
+      ...(tool === undefined ? {} : { tool })
+    }
+  })

@@ -1,0 +1,47 @@
+// Access to models for all conversations of a process: resolving a name, and per provider one limiter and one
+// circuit breaker that everybody shares.
+import type * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Catalogue } from "../provider/Catalogue.ts"
+import { type ProviderError, providerError } from "../provider/Errors.ts"
+import type { Registry, ResolvedModel } from "../provider/Registry.ts"
+import { type Guard, type Limiter, limiterDefaults, makeGuard, makeLimiter } from "../provider/Resilience.ts"
+
+interface Access {
+  readonly limiter: Limiter
+  readonly guard: Guard
+}
+
+export class Models {
+  private readonly registry: Registry
+  private readonly access = new Map<string, Access>()
+
+  constructor(registry: Registry) {
+    this.registry = registry
+  }
+
+  get catalogue(): Catalogue {
+    return this.registry.catalogue
+  }
+
+  get defaultModel(): string {
+    return this.registry.defaultModel()
+  }
+
+  resolve(fullName: string): Result.Result<ResolvedModel, ProviderError> {
+    return Result.mapError(this.registry.resolve(fullName), (error) => {
+      const provider = fullName.slice(0, Math.max(0, fullName.indexOf("/"))) || "unknown"
+      return providerError({ kind: "invalid_request", provider, message: error.message, code: error._tag })
+    })
+  }
+
+  /** Runs a call when it is its turn and the provider is not known to be down. */
+  run<A, E>(provider: string, body: Effect.Effect<A, E>): Effect.Effect<A, E | ProviderError> {
+    let access = this.access.get(provider)
+    if (access === undefined) {
+      access = { limiter: makeLimiter(provider, limiterDefaults), guard: makeGuard(provider) }
+      this.access.set(provider, access)
+    }
+    return access.limiter.run(access.guard.run(body))
+  }
+}

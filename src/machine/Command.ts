@@ -129,7 +129,7 @@ export type AgentRequest =
       readonly used: number
       readonly limit: number
       /** Suspend the conversation until someone raises the budget, or end this agent. */
-      readonly then: "suspend" | "terminate"
+      readonly consequence: "suspend" | "terminate"
     }
 
 export type TurnRequest =

@@ -61,7 +61,7 @@ const overBudget = async (options: EngineOptions, agentId: Of<"RunTool">["agent_
     return false
   }
   const { which, used, limit } = admission
-  await offer(options.commands, { _tag: "ExhaustBudget", agent_id: agentId, which, used, limit, then: "suspend" })
+  await offer(options.commands, { _tag: "ExhaustBudget", agent_id: agentId, which, used, limit, consequence: "suspend" })
   return true
 }
 

@@ -187,7 +187,7 @@ const reportExhausted = (
     which: spent.which,
     used: spent.used,
     limit: spent.limit,
-    then: "suspend"
+    consequence: "suspend"
   })
 
 /** Runs the pending model call to its end. */

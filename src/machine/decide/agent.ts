@@ -83,7 +83,7 @@ const exhaust = (sheet: Drafting, command: Of<"ExhaustBudget">): undefined => {
   const { which, used, limit } = command
   const place = { agent_id: agent.agent_id }
   const payload = { agent_id: agent.agent_id, which, used, limit }
-  if (command.then === "terminate") {
+  if (command.consequence === "terminate") {
     const terminated = { payload: terminatedPayload(agent, "budget_exhausted"), place }
     sheet.step(agentMachine, agent.status, { _tag: "TerminateExhausted", exhausted: { payload, place }, terminated })
     return

@@ -1,6 +1,7 @@
 // What can go wrong, each with the facts a person needs to act. Expected failures reject with one of
 // these; anything else that escapes the engine is a defect.
 import * as Data from "effect/Data"
+import { codeOf } from "./DiskFault.ts"
 
 /** The name cannot be a log: it must match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. */
 export class LogNameInvalid extends Data.TaggedError("LogNameInvalid")<{ readonly log: string }> {
@@ -104,6 +105,20 @@ export class WriterPoisoned extends Data.TaggedError("WriterPoisoned")<{
   }
 }
 
+/** The disk refused a call for another reason than want of room. Nothing was changed by it. */
+export class DiskFailed extends Data.TaggedError("DiskFailed")<{ readonly path: string; readonly cause: unknown }> {
+  override get message() {
+    return `the disk failed at ${this.path}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
+/** A sync failed, for whatever reason: what it should have covered may be lost, and no later sync would tell. */
+export class SyncFailed extends Data.TaggedError("SyncFailed")<{ readonly path: string; readonly cause: unknown }> {
+  override get message() {
+    return `${this.path} could not be synced: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
+
 export class WriterClosed extends Data.TaggedError("WriterClosed")<{ readonly path: string }> {
   override get message() {
     return `the runelog at ${this.path} is closed`
@@ -202,6 +217,7 @@ export type ReadError =
   | FormatUnsupported
   | ForeignFile
   | CursorBeyondEnd
+  | DiskFailed
   | WriterClosed
 
 export type OpenError =
@@ -210,6 +226,7 @@ export type OpenError =
   | ForeignFile
   | JournalCorrupt
   | DiskFull
+  | DiskFailed
   | WriterPoisoned
   | LimitInvalid
 
@@ -222,4 +239,15 @@ export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
   override get message() {
     return `limit ${this.name} cannot be ${this.value}: ${this.reason}`
   }
+}
+
+/** The disk has no room, whoever counts it: the file system or a quota. */
+export const isFull = (error: unknown): boolean => codeOf(error) === "ENOSPC" || codeOf(error) === "EDQUOT"
+
+/** An error of the system, with a meaning; anything else as it is. */
+export const asDiskError = (error: unknown, path: string): unknown => {
+  if (codeOf(error) === undefined) return error
+  return isFull(error)
+    ? new DiskFull({ path, reason: (error as Error).message })
+    : new DiskFailed({ path, cause: error })
 }

@@ -2,7 +2,7 @@
 // durable. Owns placement, growth and recycling. A file is reused only when every frame in it is in a
 // synced segment; a new one is filled and synced before it takes its first batch.
 import type { Disk, DiskFile } from "./Disk.ts"
-import { JOURNAL_PAGE_BYTES, encodeJournalFileHeader } from "./JournalBatch.ts"
+import { encodeJournalFileHeader, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
 
 export interface JournalFile {
@@ -92,7 +92,10 @@ export class Journal {
 
   /** The newest sequence whose batch lies in a file that is no longer written to; 0 when there is none. */
   get checkpointTarget(): number {
-    return this.used.reduce((target, journal) => (journal === this.current ? target : Math.max(target, journal.lastSequence)), 0)
+    return this.used.reduce(
+      (target, journal) => (journal === this.current ? target : Math.max(target, journal.lastSequence)),
+      0
+    )
   }
 
   /** Another file should be made: the current one is half full and no free one waits. */
@@ -149,7 +152,7 @@ export class Journal {
     for (let position = 0; position < limits.journalFileBytes; position += zeros.length) {
       await file.write(zeros, 0, Math.min(zeros.length, limits.journalFileBytes - position), position)
     }
-    const header = encodeJournalFileHeader(directoryId)
+    const header = encodeJournalFileHeader({ directoryId, bytes: limits.journalFileBytes })
     await file.write(header, 0, header.length, 0)
   }
 

@@ -63,9 +63,13 @@ export const sealBatch = (bytes: Bytes, start: number, header: Omit<BatchHeader,
 }
 
 /** The header at `start`, if the bytes there are one; says nothing of the payload. */
-export const readBatchHeader = (bytes: Bytes, start: number): (BatchHeader & { readonly headerCrc: number }) | undefined => {
+export const readBatchHeader = (
+  bytes: Bytes,
+  start: number
+): (BatchHeader & { readonly headerCrc: number }) | undefined => {
   const { buffer, view } = bytes
-  if (start + BATCH_HEADER_BYTES > buffer.length || view.getUint32(start + at.magic, true) !== BATCH_MAGIC) return undefined
+  if (start + BATCH_HEADER_BYTES > buffer.length || view.getUint32(start + at.magic, true) !== BATCH_MAGIC)
+    return undefined
   const headerCrc = view.getUint32(start + at.headerCrc, true)
   if (crc32c(buffer, start + at.payloadBytes, start + BATCH_HEADER_BYTES, 0) !== headerCrc) return undefined
   return {
@@ -124,25 +128,34 @@ export const readGroups = (bytes: Bytes, payload: number, groups: number): Reado
   return found
 }
 
-export const encodeJournalFileHeader = (directoryId: string): Buffer => {
+export interface JournalFileHeader {
+  readonly version: number
+  readonly directoryId: string
+  /** Length of the file, which it has from its creation on. */
+  readonly bytes: number
+}
+
+export const encodeJournalFileHeader = (header: Omit<JournalFileHeader, "version">): Buffer => {
   const bytes = bytesOf(Buffer.alloc(JOURNAL_PAGE_BYTES))
   FILE_MAGIC.copy(bytes.buffer)
   bytes.view.setUint16(12, JOURNAL_VERSION, true)
-  bytes.buffer.write(directoryId, 16, "latin1")
+  bytes.buffer.write(header.directoryId, 16, "latin1")
+  setId(bytes.view, 48, header.bytes)
   bytes.view.setUint32(8, crc32c(bytes.buffer, 12, BATCH_HEADER_BYTES, 0), true)
   return bytes.buffer
 }
 
-export type JournalFileHeader =
-  | { readonly _tag: "Header"; readonly version: number; readonly directoryId: string }
+export type DecodedJournalFileHeader =
+  | ({ readonly _tag: "Header" } & JournalFileHeader)
   | { readonly _tag: "Fault"; readonly reason: string }
 
-export const decodeJournalFileHeader = (buffer: Buffer): JournalFileHeader => {
+export const decodeJournalFileHeader = (buffer: Buffer): DecodedJournalFileHeader => {
   if (buffer.length < BATCH_HEADER_BYTES) return { _tag: "Fault", reason: "the journal header is cut short" }
   if (FILE_MAGIC.compare(buffer, 0, FILE_MAGIC.length) !== 0) return { _tag: "Fault", reason: "not a journal file" }
   const { view } = bytesOf(buffer)
   if (crc32c(buffer, 12, BATCH_HEADER_BYTES, 0) !== view.getUint32(8, true)) {
     return { _tag: "Fault", reason: "journal header checksum mismatch" }
   }
-  return { _tag: "Header", version: view.getUint16(12, true), directoryId: buffer.toString("latin1", 16, 48) }
+  const directoryId = buffer.toString("latin1", 16, 48)
+  return { _tag: "Header", version: view.getUint16(12, true), directoryId, bytes: getId(view, 48) }
 }

@@ -7,12 +7,12 @@ import { ForeignFile, FormatUnsupported, JournalCorrupt } from "./Errors.ts"
 import { type Bytes, bytesOf } from "./Frame.ts"
 import { isJournalFileName, isJournalLeftover } from "./Journal.ts"
 import {
+  alignPage,
   BATCH_HEADER_BYTES,
   type BatchHeader,
+  decodeJournalFileHeader,
   JOURNAL_PAGE_BYTES,
   JOURNAL_VERSION,
-  alignPage,
-  decodeJournalFileHeader,
   readBatchHeader
 } from "./JournalBatch.ts"
 
@@ -36,6 +36,8 @@ export interface JournalContent {
   readonly lastSequence: number
   /** Damage: batches behind it are not in `batches`. */
   readonly damage: JournalCorrupt | undefined
+  /** The batch behind the last one, whose payload did not reach the disk whole: it was never acknowledged. */
+  readonly torn: FoundBatch | undefined
 }
 
 export interface JournalScanOptions {
@@ -44,11 +46,18 @@ export interface JournalScanOptions {
   readonly directoryId: string
   /** Batches below it are not needed. */
   readonly floor: number
+  /** The writer closed in order: no batch is needed. */
+  readonly clean: boolean
+  /** The highest sequence that is known to be in use. */
+  readonly sequence: number
 }
 
 const CHUNK_BYTES = 1024 * 1024
 
-export const listJournal = async (disk: Disk, directory: string): Promise<{ readonly files: ReadonlyArray<string>; readonly leftovers: ReadonlyArray<string> }> => {
+export const listJournal = async (
+  disk: Disk,
+  directory: string
+): Promise<{ readonly files: ReadonlyArray<string>; readonly leftovers: ReadonlyArray<string> }> => {
   const files: Array<string> = []
   const leftovers: Array<string> = []
   for (const entry of await disk.list(directory)) {
@@ -62,39 +71,77 @@ export const listJournal = async (disk: Disk, directory: string): Promise<{ read
 export const scanJournal = async (options: JournalScanOptions): Promise<JournalContent> => {
   const { disk, directory } = options
   const files: Array<FoundFile> = []
-  const found: Array<FoundBatch> = []
+  const found: Found = { whole: [], torn: [] }
   const damages: Array<JournalCorrupt> = []
   for (const name of (await listJournal(disk, directory)).files) {
     const path = `${directory}/${name}`
     const file = await disk.open(path, "read")
     try {
-      const damage = await checkFileHeader(file, path, options.directoryId)
-      if (damage !== undefined) damages.push(damage)
       const bytes = await file.size()
+      const damage = await checkFileHeader(file, { path, bytes }, options.directoryId)
+      if (damage !== undefined) damages.push(damage)
       files.push({ name, path, bytes })
-      found.push(...(await findBatches(file, name, bytes)))
+      if (!options.clean) await findBatches(file, { name, bytes }, found)
     } finally {
       await file.close()
     }
   }
-  const lastSequence = found.reduce((last, batch) => Math.max(last, batch.sequence), options.floor - 1)
-  const needed = selectNeeded(options, found)
-  return { files, lastSequence, batches: needed.batches, damage: damages[0] ?? needed.damage }
+  // One is made before the directory is first marked as in use, and the last is never removed while it is.
+  if (files.length === 0 && !options.clean) {
+    damages.push(new JournalCorrupt({ file: directory, offset: 0, reason: "there is no journal file" }))
+  }
+  const known = Math.max(options.sequence, options.floor - 1)
+  const lastSequence = found.whole.reduce((last, batch) => Math.max(last, batch.sequence), known)
+  const needed = selectNeeded(options, found.whole)
+  const next = options.floor + needed.batches.length
+  const torn = found.torn.find(({ sequence }) => sequence === next)
+  const damage = damages[0] ?? (torn === undefined ? needed.damage : damagedBatch(directory, torn, needed.damage))
+  return { files, lastSequence, batches: needed.batches, damage, torn: damage === undefined ? torn : undefined }
 }
 
-const checkFileHeader = async (file: DiskFile, path: string, directoryId: string): Promise<JournalCorrupt | undefined> => {
+/** A batch that others follow was once whole; where its header is left, that is the place to name. */
+const damagedBatch = (
+  directory: string,
+  { name, offset, sequence }: FoundBatch,
+  hole: JournalCorrupt | undefined
+): JournalCorrupt | undefined =>
+  hole === undefined
+    ? undefined
+    : new JournalCorrupt({
+        file: `${directory}/${name}`,
+        offset,
+        reason: `batch ${sequence} does not match its checksum`
+      })
+
+interface Found {
+  readonly whole: Array<FoundBatch>
+  /** Batches with a good header and a payload that does not match it. */
+  readonly torn: Array<FoundBatch>
+}
+
+const checkFileHeader = async (
+  file: DiskFile,
+  { bytes, path }: { readonly path: string; readonly bytes: number },
+  directoryId: string
+): Promise<JournalCorrupt | undefined> => {
   const buffer = Buffer.alloc(JOURNAL_PAGE_BYTES)
   const read = await file.read(buffer, 0, buffer.length, 0)
   const header = decodeJournalFileHeader(buffer.subarray(0, read))
   if (header._tag === "Fault") return new JournalCorrupt({ file: path, offset: 0, reason: header.reason })
-  if (header.version !== JOURNAL_VERSION) throw new FormatUnsupported({ file: path, version: header.version, supported: JOURNAL_VERSION })
+  if (header.version !== JOURNAL_VERSION)
+    throw new FormatUnsupported({ file: path, version: header.version, supported: JOURNAL_VERSION })
   if (header.directoryId !== directoryId) throw new ForeignFile({ file: path })
-  return undefined
+  if (header.bytes === bytes) return undefined
+  const reason = `the file has ${bytes} bytes where it was made with ${header.bytes}`
+  return new JournalCorrupt({ file: path, offset: Math.min(bytes, header.bytes), reason })
 }
 
-/** Every intact batch of a file, wherever it starts. */
-const findBatches = async (file: DiskFile, name: string, size: number): Promise<ReadonlyArray<FoundBatch>> => {
-  const found: Array<FoundBatch> = []
+/** Adds every batch of a file, wherever it starts. */
+const findBatches = async (
+  file: DiskFile,
+  { bytes: size, name }: { readonly name: string; readonly bytes: number },
+  found: Found
+): Promise<void> => {
   const chunk = bytesOf(Buffer.alloc(CHUNK_BYTES))
   let chunkStart = -1
   let chunkBytes = 0
@@ -105,11 +152,13 @@ const findBatches = async (file: DiskFile, name: string, size: number): Promise<
       chunkBytes = await file.read(chunk.buffer, 0, CHUNK_BYTES, offset)
     }
     const header = readBatchHeader(chunk, offset - chunkStart)
-    const whole = header !== undefined && (await payloadHolds(file, offset, header))
-    if (header !== undefined && whole) found.push({ ...header, name, offset })
-    offset += whole && header !== undefined ? alignPage(BATCH_HEADER_BYTES + header.payloadBytes) : JOURNAL_PAGE_BYTES
+    offset += JOURNAL_PAGE_BYTES
+    if (header === undefined) continue
+    const batch = { ...header, name, offset: offset - JOURNAL_PAGE_BYTES }
+    const isWhole = await payloadHolds(file, batch.offset, header)
+    found[isWhole ? "whole" : "torn"].push(batch)
+    if (isWhole) offset = batch.offset + alignPage(BATCH_HEADER_BYTES + header.payloadBytes)
   }
-  return found
 }
 
 const payloadHolds = async (file: DiskFile, offset: number, header: BatchHeader): Promise<boolean> => {
@@ -131,15 +180,22 @@ const selectNeeded = (
   options: JournalScanOptions,
   found: ReadonlyArray<FoundBatch>
 ): { readonly batches: ReadonlyArray<FoundBatch>; readonly damage: JournalCorrupt | undefined } => {
-  const sorted = found.filter((batch) => batch.sequence >= options.floor).sort((left, right) => left.sequence - right.sequence)
+  const sorted = found
+    .filter((batch) => batch.sequence >= options.floor)
+    .sort((left, right) => left.sequence - right.sequence)
   const batches: Array<FoundBatch> = []
   let expected = options.floor
   for (const batch of sorted) {
     const before = batches[batches.length - 1]
-    const follows = batch.sequence === expected && (before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce))
+    const follows =
+      batch.sequence === expected &&
+      (before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce))
     if (!follows) {
       const reason = `batch ${expected} is missing before batch ${batch.sequence}`
-      return { batches, damage: new JournalCorrupt({ file: `${options.directory}/${batch.name}`, offset: batch.offset, reason }) }
+      return {
+        batches,
+        damage: new JournalCorrupt({ file: `${options.directory}/${batch.name}`, offset: batch.offset, reason })
+      }
     }
     batches.push(batch)
     expected = batch.sequence + 1

@@ -3,7 +3,7 @@
 // other one; the newest intact slot counts.
 import { crc32c } from "./Crc32c.ts"
 import type { Disk, DiskFile } from "./Disk.ts"
-import { FormatUnsupported, JournalCorrupt } from "./Errors.ts"
+import { FormatUnsupported, JournalCorrupt, SyncFailed } from "./Errors.ts"
 import { bytesOf } from "./Frame.ts"
 
 export const META_NAME = "meta"
@@ -84,11 +84,13 @@ const readSlots = async (file: DiskFile, path: string): Promise<Slot> => {
 
 export class MetaFile {
   private readonly file: DiskFile
+  private readonly path: string
   private slot: Slot
   private updating: Promise<void> = Promise.resolve()
 
-  private constructor(file: DiskFile, slot: Slot) {
+  private constructor(file: DiskFile, path: string, slot: Slot) {
     this.file = file
+    this.path = path
     this.slot = slot
   }
 
@@ -97,7 +99,7 @@ export class MetaFile {
     const path = `${directory}/${META_NAME}`
     const file = await disk.open(path, "write")
     try {
-      return new MetaFile(file, await readSlots(file, path))
+      return new MetaFile(file, path, await readSlots(file, path))
     } catch (error) {
       await file.close()
       throw error
@@ -132,7 +134,7 @@ export class MetaFile {
       await file.close()
       throw error
     }
-    return new MetaFile(file, slot)
+    return new MetaFile(file, path, slot)
   }
 
   get state(): MetaState {
@@ -141,19 +143,23 @@ export class MetaFile {
 
   /** Resolves when the change is durable. */
   update(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
-    this.updating = this.updating.then(() => this.write(change))
-    return this.updating
+    const updating = this.updating.then(() => this.write(change))
+    // One that failed for want of room must not fail those that come after it.
+    this.updating = updating.catch(() => undefined)
+    return updating
   }
 
   private async write(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
     const slot: Slot = { ...this.slot, ...change, turn: this.slot.turn + 1 }
     await this.file.write(encodeSlot(slot), 0, SLOT_BYTES, (slot.turn % SLOTS) * SLOT_BYTES)
-    await this.file.sync()
+    await this.file.sync().catch((cause) => {
+      throw new SyncFailed({ path: this.path, cause })
+    })
     this.slot = slot
   }
 
   async close(): Promise<void> {
-    await this.updating.catch(() => undefined)
+    await this.updating
     await this.file.close()
   }
 }

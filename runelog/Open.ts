@@ -4,10 +4,11 @@ import { randomBytes } from "node:crypto"
 import { dirname, resolve } from "node:path"
 import type { Disk, DiskLock } from "./Disk.ts"
 import { makeDiskNode } from "./DiskNode.ts"
-import { DirectoryLocked, DiskFull, SegmentCorrupt } from "./Errors.ts"
+import { asDiskError, DirectoryLocked, JournalCorrupt, SegmentCorrupt, SyncFailed, WriterPoisoned } from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
 import { Journal } from "./Journal.ts"
-import { type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
+import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
+import { type FoundBatch, type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
 import type { LogState } from "./LogState.ts"
 import { Maintenance } from "./Maintenance.ts"
 import { META_NAME, MetaFile } from "./MetaFile.ts"
@@ -48,10 +49,8 @@ const randomHex = (options: RunelogOptions, bytes: number): string =>
 /** One is left out, so that the remains of a torn batch can never pass for the next one. */
 const nextSequence = (content: JournalContent): number => content.lastSequence + 2
 
-const asOpenError = (error: unknown, path: string): unknown => {
-  const { code, message } = error as NodeJS.ErrnoException
-  return code === "ENOSPC" || code === "EDQUOT" ? new DiskFull({ path, reason: message }) : error
-}
+const asOpenError = (error: unknown, path: string): unknown =>
+  error instanceof SyncFailed ? new WriterPoisoned({ path, cause: error }) : asDiskError(error, path)
 
 export const openDirectory = async (options: RunelogOptions): Promise<OpenDirectory> => {
   const limits = resolveLimits(options.limits)
@@ -73,29 +72,48 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
   const { disk, options } = base
   const { directory } = options
   const isNew = !(await disk.exists(`${directory}/${META_NAME}`))
-  if (isNew) await syncAncestors(disk, directory)
-  const meta = isNew
-    ? await MetaFile.create(disk, directory, randomHex(options, 16))
-    : await MetaFile.open(disk, directory)
+  const meta = isNew ? await createMeta(disk, options) : await MetaFile.open(disk, directory)
+  const parts = assembleParts({ ...base, meta })
   try {
     await disk.makeDirectory(journalDirectory(directory))
     await disk.makeDirectory(logsDirectory(directory))
     await disk.syncDirectory(directory)
-    const parts = assembleParts({ ...base, meta })
-    const content = await journalContent(parts)
+    const content = await scanJournal({ disk, directory: journalDirectory(directory), ...meta.state })
     const report = await recover(
       { ...parts, journalDirectory: journalDirectory(directory) },
       withDefect(options, content)
     )
     const { clean } = meta.state
     const sequence = nextSequence(content)
-    if (content.damage === undefined) await meta.update({ floor: sequence, sequence, clean: false })
-    await takeOverJournal(parts, content)
+    if (content.damage === undefined) await takeOverJournal(parts, content, sequence)
     return { parts, content, report, clean, sequence, nonce: BigInt(`0x${randomHex(options, 8)}`) }
   } catch (error) {
-    await meta.close()
+    await closeFiles(parts)
     throw error
   }
+}
+
+/** Closes what was opened. */
+export const closeFiles = async ({
+  files,
+  journal,
+  meta
+}: Pick<Parts, "files" | "journal" | "meta">): Promise<void> => {
+  await files.closeAll()
+  await journal.close()
+  await meta.close()
+}
+
+/** The file `meta` is the first that a new directory gets; where it is gone and the rest is not, nothing can be trusted. */
+const createMeta = async (disk: Disk, options: RunelogOptions): Promise<MetaFile> => {
+  const { directory } = options
+  for (const path of [journalDirectory(directory), logsDirectory(directory)]) {
+    if (!(await disk.exists(path)) || (await disk.list(path)).length === 0) continue
+    const file = `${directory}/${META_NAME}`
+    throw new JournalCorrupt({ file, offset: 0, reason: `the file is missing, but ${path} is not empty` })
+  }
+  await syncAncestors(disk, directory)
+  return MetaFile.create(disk, directory, randomHex(options, 16))
 }
 
 /** A directory is durable only with the entries that lead to it, which an earlier start may have made and not synced. */
@@ -171,28 +189,29 @@ const removeFiles = (parts: OpenLogOptions, log: LogState): Promise<void> =>
     await parts.store.syncRoot()
   })
 
-/** After a clean close the journal need not be read. */
-const journalContent = async ({ disk, meta, options }: Parts): Promise<JournalContent> => {
-  const directory = journalDirectory(options.directory)
-  const { clean, directoryId, floor, sequence } = meta.state
-  if (!clean) return scanJournal({ disk, directory, directoryId, floor })
-  const files: Array<FoundFile> = []
-  for (const name of (await listJournal(disk, directory)).files) {
-    const file = await disk.open(`${directory}/${name}`, "read")
-    files.push({ name, path: `${directory}/${name}`, bytes: await file.size() })
-    await file.close()
-  }
-  return { files, batches: [], lastSequence: sequence, damage: undefined }
-}
-
-const takeOverJournal = async ({ disk, journal, limits, options }: Parts, content: JournalContent): Promise<void> => {
+const takeOverJournal = async (parts: Parts, content: JournalContent, sequence: number): Promise<void> => {
+  const { disk, journal, limits, meta, options } = parts
   const directory = journalDirectory(options.directory)
   for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
-  if (content.damage !== undefined) return
-  for (const { name, path, bytes } of content.files) {
-    // Files of another size come from other settings; they were emptied by recovery.
-    if (bytes !== limits.journalFileBytes) await disk.remove(path)
-    else journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
+  if (content.torn !== undefined) await keepTorn(parts, content.torn)
+  const isUsable = ({ bytes }: FoundFile): boolean => bytes === limits.journalFileBytes
+  for (const { name, path, bytes } of content.files.filter(isUsable)) {
+    journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
   }
   if (journal.files === 0) await journal.grow()
+  // Twice, for two slots: should one rot, the other must not say that nothing is in use.
+  for (let slot = 0; slot < 2; slot++) await meta.update({ floor: sequence, sequence, clean: false })
+  // Files of another size come from other settings; recovery emptied them.
+  for (const { path } of content.files.filter((file) => !isUsable(file))) await disk.remove(path)
+}
+
+/** It was not acknowledged, as far as can be known; a copy settles doubts. */
+const keepTorn = async ({ disk, options, quarantine }: Parts, torn: FoundBatch): Promise<void> => {
+  const file = await disk.open(`${journalDirectory(options.directory)}/${torn.name}`, "read")
+  try {
+    const end = Math.min(torn.offset + BATCH_HEADER_BYTES + torn.payloadBytes, await file.size())
+    await quarantine.keep(file, `journal-batch-${torn.sequence}`, torn.offset, end)
+  } finally {
+    await file.close()
+  }
 }

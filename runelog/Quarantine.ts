@@ -1,5 +1,6 @@
 // Where damage is kept: the bytes that recovery cut off, and a record per damaged log that keeps it
 // read-only until somebody decides. Nothing is ever thrown away here.
+import { dirname } from "node:path"
 import type { Disk, DiskFile } from "./Disk.ts"
 import { LogDamaged } from "./Errors.ts"
 
@@ -38,18 +39,28 @@ export class Quarantine {
     }
   }
 
-  /** Records damage; the log stays read-only from now on. */
+  /** Records damage; the log stays read-only from now on. What was recorded first stays. */
   async record(damage: DamageRecord): Promise<LogDamaged> {
-    if (!(await this.disk.exists(this.recordPath(damage.log)))) {
-      await this.disk.makeDirectory(this.directory)
-      const content = Buffer.from(`${JSON.stringify(damage)}\n`)
-      const file = await this.disk.open(this.recordPath(damage.log), "create")
+    const path = this.recordPath(damage.log)
+    if (!(await this.disk.exists(path))) await this.write(path, Buffer.from(`${JSON.stringify(damage)}\n`))
+    return new LogDamaged(damage)
+  }
+
+  private async write(path: string, content: Uint8Array): Promise<void> {
+    await this.prepare()
+    const file = await this.disk.open(path, "create")
+    try {
       await file.write(content, 0, content.length, 0)
       await file.sync()
+    } finally {
       await file.close()
-      await this.disk.syncDirectory(this.directory)
     }
-    return new LogDamaged(damage)
+    await this.disk.syncDirectory(this.directory)
+  }
+
+  private async prepare(): Promise<void> {
+    const created = await this.disk.makeDirectory(this.directory)
+    if (created !== undefined) await this.disk.syncDirectory(dirname(this.directory))
   }
 
   /** Forgets the record of a log that is removed; what was cut from it stays. */
@@ -59,18 +70,28 @@ export class Quarantine {
     await this.disk.syncDirectory(this.directory)
   }
 
+  /** Keeps bytes that exist nowhere else; returns where they are. */
+  async keepBytes(name: string, content: Uint8Array): Promise<string> {
+    const path = await this.freePath(name)
+    await this.write(path, content)
+    return path
+  }
+
   /** Copies `[from, to)` of a file that is about to be cut; returns where the copy is. */
   async keep(source: DiskFile, name: string, from: number, to: number): Promise<string> {
-    await this.disk.makeDirectory(this.directory)
+    await this.prepare()
     const path = await this.freePath(`${name}.${from}.cut`)
     const target = await this.disk.open(path, "create")
-    const buffer = Buffer.allocUnsafe(Math.min(COPY_CHUNK_BYTES, to - from))
-    for (let position = from; position < to; position += buffer.length) {
-      const read = await source.read(buffer, 0, Math.min(buffer.length, to - position), position)
-      await target.write(buffer, 0, read, position - from)
+    try {
+      const buffer = Buffer.allocUnsafe(Math.min(COPY_CHUNK_BYTES, to - from))
+      for (let position = from; position < to; position += buffer.length) {
+        const read = await source.read(buffer, 0, Math.min(buffer.length, to - position), position)
+        await target.write(buffer, 0, read, position - from)
+      }
+      await target.sync()
+    } finally {
+      await target.close()
     }
-    await target.sync()
-    await target.close()
     await this.disk.syncDirectory(this.directory)
     return path
   }
@@ -84,7 +105,10 @@ export class Quarantine {
 }
 
 /** A record that cannot be read still means damage. */
-const parseRecord = (text: string, fallback: { readonly log: string; readonly file: string; readonly offset: number }): DamageRecord => {
+const parseRecord = (
+  text: string,
+  fallback: { readonly log: string; readonly file: string; readonly offset: number }
+): DamageRecord => {
   try {
     return { ...fallback, reason: "damage was recorded", ...(JSON.parse(text) as Partial<DamageRecord>) }
   } catch {

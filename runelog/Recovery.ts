@@ -3,18 +3,11 @@
 // in the middle of it, gives the same result.
 import { indexFrame } from "./Batch.ts"
 import type { Disk } from "./Disk.ts"
-import {
-  flag,
-  frameBytes,
-  frameCrc,
-  frameEventId,
-  frameFlags,
-  framePreviousCrc
-} from "./Frame.ts"
+import { flag, frameBytes, frameCrc, frameEventId, frameFlags, framePreviousCrc } from "./Frame.ts"
 import { type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
 import { type FoundBatch, type JournalContent, readPayload } from "./JournalScan.ts"
 import type { Limits } from "./Limits.ts"
-import { type LogState, commitExtent, emptyLog, lastSegment, startSegment } from "./LogState.ts"
+import { commitExtent, emptyLog, type LogState, lastSegment, startSegment } from "./LogState.ts"
 import { type OpenLogOptions, openLog } from "./OpenLog.ts"
 import type { Slab, Slabs } from "./Slabs.ts"
 
@@ -33,6 +26,8 @@ export interface RecoveryReport {
 }
 
 export const recover = async (options: RecoveryOptions, content: JournalContent): Promise<RecoveryReport> => {
+  // While the journal is damaged it stays as it is, and nothing needs to be copied out of it.
+  const keepsFrames = content.damage === undefined
   /** Per log, the batch of its last removal: earlier ones speak of a log that is gone. */
   const removals = new Map<string, number>()
   const logs = new Map<string, LogState>()
@@ -41,7 +36,7 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
     for (const group of groups) if (group.kind === groupKind.removal) removals.set(group.log, batch.sequence)
   })
   await eachBatch(options, content.batches, async (batch, slab, groups) => {
-    for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group })
+    for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group, keepsFrames })
     if (options.slabs.bytes * 2 > options.limits.pendingBytesMax) await flushAll(options, logs, { sync: false })
   })
   await flushAll(options, logs, { sync: true })
@@ -69,7 +64,11 @@ const eachBatch = async (
   }
 }
 
-const flushAll = async (options: RecoveryOptions, logs: ReadonlyMap<string, LogState>, how: { readonly sync: boolean }): Promise<void> => {
+const flushAll = async (
+  options: RecoveryOptions,
+  logs: ReadonlyMap<string, LogState>,
+  how: { readonly sync: boolean }
+): Promise<void> => {
   for (const log of logs.values()) {
     if (how.sync || log.pending.length > 0) await options.store.flush(log, how)
   }
@@ -81,6 +80,8 @@ interface Application {
   readonly batch: FoundBatch
   readonly slab: Slab
   readonly group: GroupAt
+  /** Frames that cannot be applied are copied before the journal is used again. */
+  readonly keepsFrames: boolean
 }
 
 /** Applies one group; returns how many frames of it were new to the segments. */
@@ -89,27 +90,42 @@ const apply = async (options: RecoveryOptions, application: Application): Promis
   if (batch.sequence < (application.removals.get(group.log) ?? 0)) return 0
   if (group.kind === groupKind.removal) {
     await options.disk.removeTree(options.store.logDirectory(group.log))
+    await options.quarantine.forget(group.log)
     logs.set(group.log, emptyLog(group.log))
     return 0
   }
   const firstId = frameEventId(application.slab.view, group.start)
   const log = logs.get(group.log) ?? (await openLog(options, { log: group.log, journalFirstId: firstId }))
   logs.set(group.log, log)
-  return log.damage === undefined ? adopt(options, application, log) : 0
+  return adopt(options, application, log)
 }
 
-const adopt = async (options: RecoveryOptions, { batch, group, slab }: Application, log: LogState): Promise<number> => {
+/** Adds the frames at the end of the log. Damage further back does not matter to them. */
+const adopt = async (options: RecoveryOptions, application: Application, log: LogState): Promise<number> => {
+  const { batch, group, slab } = application
   let start = group.start
-  while (start < group.end && frameEventId(slab.view, start) <= log.durableEventId) start += frameBytes(slab.view, start)
+  while (start < group.end && frameEventId(slab.view, start) <= log.durableEventId)
+    start += frameBytes(slab.view, start)
   if (start === group.end) return 0
   const firstEventId = log.nextEventId
   const isFirst = (frameFlags(slab.view, start) & flag.segmentFirst) !== 0
   const segment = isFirst ? startSegment(log) : lastSegment(log)
-  const fits = segment !== undefined && frameEventId(slab.view, start) === firstEventId && framePreviousCrc(slab.view, start) === log.crc
+  const fits =
+    segment !== undefined &&
+    frameEventId(slab.view, start) === firstEventId &&
+    framePreviousCrc(slab.view, start) === log.crc
   if (!fits) {
     const reason = `the log ends at event ${log.durableEventId}, the journal goes on with ${frameEventId(slab.view, start)}`
     if (isFirst) log.segments.pop()
-    log.damage = await options.quarantine.record({ log: log.name, file: `${options.journalDirectory}/${batch.name}`, offset: batch.offset, reason })
+    const file = `${options.journalDirectory}/${batch.name}`
+    const { log: name } = group
+    if (application.keepsFrames) {
+      await options.quarantine.keepBytes(
+        `${name}-batch-${batch.sequence}.frames`,
+        slab.buffer.subarray(start, group.end)
+      )
+    }
+    log.damage ??= await options.quarantine.record({ log: name, file, offset: batch.offset, reason })
     return 0
   }
   segment.thinnable = true
@@ -123,7 +139,16 @@ const adopt = async (options: RecoveryOptions, { batch, group, slab }: Applicati
     frames += 1
   }
   options.slabs.retain(slab)
-  const extent = { slab, start, end: group.end, firstEventId, lastEventId: log.nextEventId - 1, sequence: batch.sequence, segment, position }
+  const extent = {
+    slab,
+    start,
+    end: group.end,
+    firstEventId,
+    lastEventId: log.nextEventId - 1,
+    sequence: batch.sequence,
+    segment,
+    position
+  }
   commitExtent(log, extent, log.crc)
   return frames
 }

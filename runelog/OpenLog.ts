@@ -239,7 +239,8 @@ const dropSegment = async (options: OpenLogOptions, log: LogState, segment: Segm
     await options.files.forget(path)
     if (await options.disk.exists(path)) await options.disk.remove(path)
   }
-  const dropped = log.segments.pop()!
-  log.durableEventId = dropped.firstEventId - 1
-  log.durableCrc = dropped.previousHeadCrc
+  log.segments.pop()
+  // Until the segment before says otherwise: when there is none, the journal starts the log anew.
+  log.durableEventId = 0
+  log.durableCrc = 0
 }

@@ -109,6 +109,8 @@ const readMemory = (log: LogState, request: ReadRequest, head: number): Page => 
       if (passes(bytes.view, at, request.filter)) frames.push(frameAt(bytes, at, 0))
       next = frameEventId(bytes.view, at)
     }
+    // What follows would leave a gap.
+    if (end < extent.end) break
     bytesLeft -= end - start
   }
   return { frames, next, head }

@@ -142,14 +142,14 @@ const findBatches = async (
   { bytes: size, name }: { readonly name: string; readonly bytes: number },
   found: Found
 ): Promise<void> => {
-  const chunk = bytesOf(Buffer.alloc(CHUNK_BYTES))
+  const chunk = bytesOf(Buffer.alloc(Math.min(CHUNK_BYTES, size)))
   let chunkStart = -1
   let chunkBytes = 0
   let offset = JOURNAL_PAGE_BYTES
   while (offset + BATCH_HEADER_BYTES <= size) {
     if (chunkStart < 0 || offset + BATCH_HEADER_BYTES > chunkStart + chunkBytes) {
       chunkStart = offset
-      chunkBytes = await file.read(chunk.buffer, 0, CHUNK_BYTES, offset)
+      chunkBytes = await file.read(chunk.buffer, 0, chunk.buffer.length, offset)
     }
     const header = readBatchHeader(chunk, offset - chunkStart)
     offset += JOURNAL_PAGE_BYTES

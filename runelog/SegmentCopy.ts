@@ -30,7 +30,7 @@ export class SegmentCopy {
   private readonly sealed: SegmentState
   private readonly dropped: ReadonlySet<number>
   private readonly index: (bytes: Bytes, start: number, offset: number) => undefined
-  private bytes = bytesOf(Buffer.allocUnsafe(2 * WRITE_BYTES))
+  private bytes: Bytes
   private filled = 0
   private offset = 0
   private crc = 0
@@ -42,6 +42,7 @@ export class SegmentCopy {
 
   constructor(target: DiskFile, sealed: SegmentState, dropped: ReadonlySet<number>, limits: Limits) {
     this.target = target
+    this.bytes = bytesOf(Buffer.allocUnsafe(Math.min(2 * WRITE_BYTES, sealed.bytes)))
     this.sealed = sealed
     this.dropped = dropped
     this.index = sparseIndexer(sealed.index, limits)

@@ -56,8 +56,9 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   turn: [...ports, ...effects],
   autonomy: [...ports, ...effects],
   conversation: [...ports, ...effects, "harness", "supervise", "turn", "autonomy"],
-  server: ["conversation", "rune"],
-  client: ["rune"],
+  wire: ["rune"],
+  server: ["conversation", "rune", "wire"],
+  client: ["rune", "wire"],
   cli: ["client"],
   dashboard: ["client"],
   main: [everything]

@@ -19,7 +19,8 @@ const filesBelow = (directory: string, prefix = ""): ReadonlyArray<string> =>
   )
 
 beforeAll(() => {
-  execFileSync(process.execPath, [join(top, ".ci", "build.ts")], { cwd: top, stdio: "pipe" })
+  const build = spawnSync(process.execPath, [join(top, ".ci", "build.ts")], { cwd: top, encoding: "utf8" })
+  if (build.status !== 0) throw new Error(`the build failed:\n${build.stdout}${build.stderr}`)
   const packed = execFileSync("npm", ["pack", "--silent", "--pack-destination", place], {
     cwd: top,
     encoding: "utf8",

@@ -2,9 +2,9 @@
 // Owns the layout of a batch while it grows; the committer decides when it is closed and written.
 import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "./Errors.ts"
 import { FRAME_HEADER_BYTES, flag, frameKind, sealFrame } from "./Frame.ts"
-import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, alignPage, closeGroup, groupKind, openGroup } from "./JournalBatch.ts"
+import { alignPage, BATCH_HEADER_BYTES, closeGroup, GROUP_HEADER_BYTES, groupKind, openGroup } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
-import { type LogState, type SegmentState, lastSegment, startSegment } from "./LogState.ts"
+import { type LogState, lastSegment, type SegmentState, startSegment } from "./LogState.ts"
 import type { Slab } from "./Slabs.ts"
 
 /** Who may see an entry; the engine only stores it and filters by it. */
@@ -64,7 +64,13 @@ const isByte = (value: number | undefined): boolean =>
   value === undefined || (Number.isInteger(value) && value >= 0 && value <= 0xff)
 
 const entryFault = (log: string, entry: Entry, bodyBytesMax: number): EntryInvalid | EntryTooLarge | undefined => {
-  const { stream } = entry
+  const { body, role, stream } = entry
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+    return new EntryInvalid({ log, field: "body", value: body })
+  }
+  if (role !== undefined && role !== "delta" && role !== "supersedes") {
+    return new EntryInvalid({ log, field: "role", value: role })
+  }
   if (!isByte(entry.visibility) || (entry.visibility ?? 0) > visibility.secret) {
     return new EntryInvalid({ log, field: "visibility", value: entry.visibility })
   }
@@ -150,7 +156,11 @@ const putBody = (slab: Slab, start: number, body: string | Uint8Array): number =
 export const indexFrame = (segment: SegmentState, eventId: number, previousCrc: number, limits: Limits): void => {
   const { ids, offsets, crcs } = segment.index
   const last = ids.length - 1
-  if (last < 0 || eventId - ids[last]! >= limits.indexEveryFrames || segment.bytes - offsets[last]! >= limits.indexEveryBytes) {
+  if (
+    last < 0 ||
+    eventId - ids[last]! >= limits.indexEveryFrames ||
+    segment.bytes - offsets[last]! >= limits.indexEveryBytes
+  ) {
     ids.push(eventId)
     offsets.push(segment.bytes)
     crcs.push(previousCrc)

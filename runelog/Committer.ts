@@ -2,12 +2,21 @@
 // is written to the journal in one piece and synced, and only then is anyone told. At most one batch is
 // unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
 // the writer for good; a write that finds no room is rolled back as if it never was.
-import { type Batch, type Entry, type Group, encodeAppend, encodeRemoval, groupBytes, measure, openBatch } from "./Batch.ts"
-import { Busy, DiskFull, EventIdOutOfOrder, WriterClosed, WriterPoisoned } from "./Errors.ts"
+import {
+  type Batch,
+  type Entry,
+  encodeAppend,
+  encodeRemoval,
+  type Group,
+  groupBytes,
+  measure,
+  openBatch
+} from "./Batch.ts"
+import { Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
 import type { Journal, Placement } from "./Journal.ts"
-import { BATCH_HEADER_BYTES, alignPage, groupKind, sealBatch } from "./JournalBatch.ts"
+import { alignPage, BATCH_HEADER_BYTES, groupKind, sealBatch } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
-import { type LogState, commitExtent, rollBack } from "./LogState.ts"
+import { commitExtent, type LogState, rollBack } from "./LogState.ts"
 import type { Slab, Slabs } from "./Slabs.ts"
 import type { SyncPolicy } from "./SyncPolicy.ts"
 
@@ -26,6 +35,8 @@ export interface CommitterOptions {
   readonly onNoRoom: () => void
   readonly onPoison: (error: WriterPoisoned) => void
 }
+
+const NO_HEADER = Buffer.alloc(BATCH_HEADER_BYTES)
 
 export class Committer {
   private readonly options: CommitterOptions
@@ -54,7 +65,12 @@ export class Committer {
   }
 
   /** Resolves when the entries are on stable storage. All appends of one batch share one promise. */
-  append(log: LogState, firstEventId: number, entries: ReadonlyArray<Entry>, options: { readonly terminal: boolean }): Promise<void> {
+  append(
+    log: LogState,
+    firstEventId: number,
+    entries: ReadonlyArray<Entry>,
+    options: { readonly terminal: boolean }
+  ): Promise<void> {
     const refusal = this.refusal(options.terminal)
     if (refusal !== undefined) return Promise.reject(refusal)
     const measured = measure(log, entries, this.options.limits)
@@ -79,7 +95,7 @@ export class Committer {
 
   /** Resolves when an append would not be answered Busy. */
   ready(): Promise<void> {
-    if (!this.overloaded) return Promise.resolve()
+    if (!this.isBusy) return Promise.resolve()
     return new Promise((resolve) => this.readyWaiters.push(resolve))
   }
 
@@ -98,6 +114,7 @@ export class Committer {
   /** No append is taken from here on; those taken before are still committed. */
   close(): void {
     this.closed = true
+    this.tellReady()
   }
 
   get poisoned(): WriterPoisoned | undefined {
@@ -107,6 +124,11 @@ export class Committer {
   get overloaded(): boolean {
     const { limits, slabs } = this.options
     return this.inFlightBytes > limits.inFlightBytesMax || slabs.bytes > limits.pendingBytesMax
+  }
+
+  /** Waiting helps: there is too much in flight, and it will become less. */
+  private get isBusy(): boolean {
+    return this.overloaded && this.poison === undefined && !this.closed
   }
 
   /** The journal has room again: go on with what waits. */
@@ -140,7 +162,8 @@ export class Committer {
   private batchFor(bytesBound: number): Batch {
     const open = this.open
     const bytes = open === undefined ? 0 : open.end - open.start + bytesBound
-    const fits = open !== undefined && open.start + bytes <= open.slab.buffer.length && bytes <= this.options.slabs.slabBytes
+    const fits =
+      open !== undefined && open.start + bytes <= open.slab.buffer.length && bytes <= this.options.slabs.slabBytes
     if (fits) return open
     if (open !== undefined) this.closeOpen(open)
     const slab = this.slabFor(bytesBound)
@@ -236,7 +259,8 @@ export class Committer {
         this.syncing = false
         this.inFlight = undefined
         policy.observe(nowMs() - startedMs)
-        this.settle(batch)
+        if (this.poison === undefined) this.settle(batch)
+        else this.fail(batch, this.poison)
       },
       (error) => {
         this.syncing = false
@@ -251,30 +275,42 @@ export class Committer {
     this.sequence += 1
     this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
     for (const group of batch.groups) this.commitGroup(batch, group, sequence)
-    this.options.onDurable(batch.groups, sequence)
     this.options.slabs.release(batch.slab)
     batch.resolve()
     this.tellReady()
     if (this.queue.length > 0 || this.open !== undefined) this.schedule()
     else this.tellIdle()
+    // Those who wait go on only after this; it comes last because it runs code of others.
+    this.options.onDurable(batch.groups, sequence)
   }
 
   private commitGroup(batch: Batch, group: Group, sequence: number): void {
     if (group.kind === groupKind.removal) return
     const { log, start, end, firstEventId, lastEventId, position } = group
     this.options.slabs.retain(batch.slab)
-    commitExtent(log, { slab: batch.slab, start, end, firstEventId, lastEventId, sequence, segment: group.segment!, position }, group.crc)
+    commitExtent(
+      log,
+      { slab: batch.slab, start, end, firstEventId, lastEventId, sequence, segment: group.segment!, position },
+      group.crc
+    )
   }
 
   private writeFailed(batch: Batch, placement: Placement, error: unknown): void {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== "ENOSPC" && code !== "EDQUOT") {
+    if (!isFull(error)) {
       this.fail(batch, error)
+      return
+    }
+    try {
+      // Some of it may have been written. What is refused here must not come back after a crash.
+      placement.journal.file.writeNow(NO_HEADER, 0, NO_HEADER.length, placement.position)
+      placement.journal.file.syncNow()
+    } catch (second) {
+      this.fail(batch, second)
       return
     }
     this.options.journal.unplace(placement)
     this.queue.unshift(batch)
-    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: String(error) }))
+    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: (error as Error).message }))
   }
 
   private fail(batch: Batch, error: unknown): void {
@@ -306,7 +342,7 @@ export class Committer {
 
   /** Wakes appenders that were answered Busy, if there is room; also called when pending frames were written away. */
   tellReady(): void {
-    if (this.overloaded) return
+    if (this.isBusy) return
     for (const resolve of this.readyWaiters.splice(0)) resolve()
   }
 

@@ -197,6 +197,7 @@ export class ReadInvalid extends Data.TaggedError("ReadInvalid")<{
 
 export type AppendError =
   | LogNameInvalid
+  | LogUnknown
   | LogDamaged
   | EntryTooLarge
   | EntryInvalid
@@ -240,6 +241,13 @@ export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
     return `limit ${this.name} cannot be ${this.value}: ${this.reason}`
   }
 }
+
+/** For `catch` behind a sync. */
+export const syncFailed =
+  (path: string) =>
+  (cause: unknown): never => {
+    throw new SyncFailed({ path, cause })
+  }
 
 /** The disk has no room, whoever counts it: the file system or a quota. */
 export const isFull = (error: unknown): boolean => codeOf(error) === "ENOSPC" || codeOf(error) === "EDQUOT"

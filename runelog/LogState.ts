@@ -87,6 +87,8 @@ export interface LogState {
   /** Resolves when the flush under way ends. */
   flushing: Promise<void> | undefined
   damage: LogDamaged | undefined
+  /** It was asked to be removed; nobody sees it any more. */
+  removing: boolean
   /** Where the page that was read last ended: a reader that goes on needs no index. */
   readEnd: (FramePlace & { readonly segment: SegmentState }) | undefined
 }
@@ -116,6 +118,7 @@ export const emptyLog = (name: string): LogState => ({
   users: 0,
   flushing: undefined,
   damage: undefined,
+  removing: false,
   readEnd: undefined
 })
 

@@ -3,7 +3,8 @@
 // rotation closed. Everything goes through the thread pool in small pieces, so no append waits for it
 // unless the journal is truly out of room.
 import type { Committer } from "./Committer.ts"
-import { DiskFull, WriterPoisoned } from "./Errors.ts"
+import { codeOf } from "./DiskFault.ts"
+import { asDiskError, DiskFull, isFull, SyncFailed, WriterPoisoned } from "./Errors.ts"
 import type { Journal } from "./Journal.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
@@ -34,11 +35,6 @@ interface Removal {
 /** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
 const LANES = 3
 const CHEAP_CHECKPOINT_LOGS = 64
-
-const isFull = (error: unknown): boolean => {
-  const { code } = error as NodeJS.ErrnoException
-  return code === "ENOSPC" || code === "EDQUOT"
-}
 
 export class Maintenance {
   private readonly options: MaintenanceOptions
@@ -159,7 +155,11 @@ export class Maintenance {
     const { journal } = this.options
     if (!journal.wantsGrowth || this.growthBlocked || this.stopped) return
     journal.grow().then(
-      () => this.committer.roomFound(),
+      () => {
+        this.full = false
+        this.committer.roomFound()
+        this.wake()
+      },
       (error) => {
         if (isFull(error)) this.growthBlocked = true
         else this.poison(error)
@@ -205,14 +205,20 @@ export class Maintenance {
         this.committer.tellReady()
       }
     }
-    await Promise.all(Array.from({ length: Math.min(LANES, logs.size) }, lane))
+    const lanes = Array.from({ length: Math.min(LANES, logs.size) }, lane)
+    // All of them end before the first failure is told: no flush goes on behind its back.
+    await Promise.allSettled(lanes)
+    await Promise.all(lanes)
   }
 
   /** Removes the files of logs whose removal is durable. */
   async removeAll(): Promise<void> {
     for (const [log, removal] of [...this.removals]) {
       removal.files ??= this.remove(log)
-      await removal.files
+      await removal.files.catch((error) => {
+        removal.files = undefined
+        throw error
+      })
     }
   }
 
@@ -244,6 +250,14 @@ export class Maintenance {
   private noRoom(error: unknown): void {
     this.full = true
     this.committer.noRoomPossible(new DiskFull({ path: this.options.path, reason: (error as Error).message }))
+  }
+
+  /** What a call is told when its work fails; a disk that fails on a change fails for good. */
+  failure(error: unknown): unknown {
+    const isFatal = error instanceof SyncFailed || (codeOf(error) !== undefined && !isFull(error))
+    if (!isFatal) return asDiskError(error, this.options.path)
+    this.poison(error)
+    return this.committer.poisoned
   }
 
   private poison(error: unknown): void {

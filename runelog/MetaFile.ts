@@ -3,7 +3,7 @@
 // other one; the newest intact slot counts.
 import { crc32c } from "./Crc32c.ts"
 import type { Disk, DiskFile } from "./Disk.ts"
-import { FormatUnsupported, JournalCorrupt, SyncFailed } from "./Errors.ts"
+import { FormatUnsupported, JournalCorrupt, syncFailed } from "./Errors.ts"
 import { bytesOf } from "./Frame.ts"
 
 export const META_NAME = "meta"
@@ -152,9 +152,7 @@ export class MetaFile {
   private async write(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
     const slot: Slot = { ...this.slot, ...change, turn: this.slot.turn + 1 }
     await this.file.write(encodeSlot(slot), 0, SLOT_BYTES, (slot.turn % SLOTS) * SLOT_BYTES)
-    await this.file.sync().catch((cause) => {
-      throw new SyncFailed({ path: this.path, cause })
-    })
+    await this.file.sync().catch(syncFailed(this.path))
     this.slot = slot
   }
 

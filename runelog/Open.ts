@@ -4,7 +4,16 @@ import { randomBytes } from "node:crypto"
 import { dirname, resolve } from "node:path"
 import type { Disk, DiskLock } from "./Disk.ts"
 import { makeDiskNode } from "./DiskNode.ts"
-import { asDiskError, DirectoryLocked, JournalCorrupt, SegmentCorrupt, SyncFailed, WriterPoisoned } from "./Errors.ts"
+import {
+  asDiskError,
+  DirectoryLocked,
+  FormatUnsupported,
+  JournalCorrupt,
+  LogDamaged,
+  SegmentCorrupt,
+  SyncFailed,
+  WriterPoisoned
+} from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
 import { Journal } from "./Journal.ts"
 import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
@@ -16,6 +25,7 @@ import type { OpenLogOptions } from "./OpenLog.ts"
 import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Options.ts"
 import { Quarantine } from "./Quarantine.ts"
 import { type RecoveryReport, recover } from "./Recovery.ts"
+import type { ScanFault } from "./Scan.ts"
 import { sealSegments } from "./Seal.ts"
 import { SegmentStore } from "./SegmentStore.ts"
 import { Slabs } from "./Slabs.ts"
@@ -167,10 +177,31 @@ const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> =
   try {
     await sealSegments(parts, log, log.durableSegments - 1)
   } catch (error) {
-    if (!(error instanceof SegmentCorrupt)) throw error
-    const { file, offset, reason } = error
-    log.damage = await parts.quarantine.record({ log: log.name, file, offset, reason })
+    if (!(await noteDamage(parts, log, error))) throw error
   }
+}
+
+/** Whether the error means that the log is damaged; it is read-only from then on, and after a restart. */
+export const noteDamage = async (
+  { quarantine }: Pick<OpenLogOptions, "quarantine">,
+  log: LogState,
+  error: unknown
+): Promise<boolean> => {
+  const fault = damageOf(error)
+  if (fault === undefined) return false
+  if (log.damage !== undefined || log.removing) return true
+  const record = { log: log.name, ...fault }
+  log.damage = new LogDamaged(record)
+  // Where the disk does not take the note, the next start finds the damage again.
+  await quarantine.record(record).catch(() => undefined)
+  return true
+}
+
+const damageOf = (error: unknown): (ScanFault & { readonly file: string }) | undefined => {
+  if (error instanceof FormatUnsupported) return { file: error.file, offset: 0, reason: error.message }
+  if (!(error instanceof SegmentCorrupt)) return undefined
+  const { file, offset, reason } = error
+  return { file, offset, reason }
 }
 
 /** Seals and page reads under way finish first; those that come later find no segments. */

@@ -1,10 +1,10 @@
-// What a runelog can be opened with, and the limits that follow from it: a batch must fit into a journal
-// file, or an append could wait for room that never comes.
+// What a runelog can be opened with, and the limits that follow from it: a batch must fit into a journal file and into
+// the memory for pending frames, or an append could wait for room that never comes.
 import type { Disk } from "./Disk.ts"
 import { LimitInvalid } from "./Errors.ts"
 import { FRAME_BODY_BYTES_MAX } from "./Frame.ts"
 import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
-import { type Limits, limits as defaults } from "./Limits.ts"
+import { limits as defaults, type Limits } from "./Limits.ts"
 import type { SyncMode } from "./SyncPolicy.ts"
 
 export interface RunelogOptions {
@@ -30,19 +30,34 @@ export interface ResolvedLimits extends Limits {
   readonly slabBytes: number
 }
 
+/** So many of the largest batches must fit into the memory for pending frames, or a single one could block it for good. */
+const PENDING_BATCHES_MIN = 8
+
+const wholePages = (bytes: number): number => Math.floor(bytes / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES
+
 export const resolveLimits = (overrides: Partial<Limits> | undefined): ResolvedLimits => {
   const limits = { ...defaults, ...overrides }
   for (const [name, value] of Object.entries(limits)) {
-    if (!Number.isSafeInteger(value) || value < 0) throw new LimitInvalid({ name, value, reason: "it must be a whole number" })
+    const isCount = Number.isSafeInteger(value) && value >= 0
+    if (!isCount) throw new LimitInvalid({ name, value, reason: "it must be a whole number" })
   }
+  const { bodyBytesMax, journalFileBytes, pendingBytesMax } = limits
   const overhead = 2 * JOURNAL_PAGE_BYTES + BATCH_HEADER_BYTES + GROUP_HEADER_BYTES + limits.nameBytesMax
-  const roomBytes = Math.floor((limits.journalFileBytes - limits.reserveBytes - overhead) / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES
-  if (roomBytes < JOURNAL_PAGE_BYTES) {
-    throw new LimitInvalid({ name: "journalFileBytes", value: limits.journalFileBytes, reason: "it leaves no room for a batch beside the reserve" })
+  const journalRoom = wholePages(journalFileBytes - limits.reserveBytes - overhead)
+  if (journalRoom < JOURNAL_PAGE_BYTES) {
+    const reason = "it leaves no room for a batch beside the reserve"
+    throw new LimitInvalid({ name: "journalFileBytes", value: journalFileBytes, reason })
   }
-  if (limits.bodyBytesMax > FRAME_BODY_BYTES_MAX) {
-    throw new LimitInvalid({ name: "bodyBytesMax", value: limits.bodyBytesMax, reason: `the format holds ${FRAME_BODY_BYTES_MAX}` })
+  const pendingRoom = wholePages(pendingBytesMax / PENDING_BATCHES_MIN)
+  if (pendingRoom < JOURNAL_PAGE_BYTES) {
+    const reason = `it must hold ${PENDING_BATCHES_MIN} pages of ${JOURNAL_PAGE_BYTES}`
+    throw new LimitInvalid({ name: "pendingBytesMax", value: pendingBytesMax, reason })
   }
+  if (bodyBytesMax > FRAME_BODY_BYTES_MAX) {
+    const reason = `the format holds ${FRAME_BODY_BYTES_MAX}`
+    throw new LimitInvalid({ name: "bodyBytesMax", value: bodyBytesMax, reason })
+  }
+  const roomBytes = Math.min(journalRoom, pendingRoom)
   const batchBytesMax = Math.min(limits.batchBytesMax, roomBytes)
   return { ...limits, batchBytesMax, slabBytes: Math.min(SLAB_BYTES, roomBytes) }
 }

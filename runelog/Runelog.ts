@@ -6,23 +6,23 @@
 import type { Entry, Group } from "./Batch.ts"
 import { Committer } from "./Committer.ts"
 import {
+  asDiskError,
   type JournalCorrupt,
-  LogDamaged,
   LogNameInvalid,
   LogUnknown,
-  SegmentCorrupt,
   WriterClosed,
   type WriterPoisoned
 } from "./Errors.ts"
 import { groupKind } from "./JournalBatch.ts"
 import { isIdle, type LogState } from "./LogState.ts"
-import { logsDirectory, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
+import { closeFiles, logsDirectory, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
 import { type Page, type ReadFilter, readPage } from "./Reader.ts"
 import { sealSegments } from "./Seal.ts"
 import { isLogName } from "./Segment.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
+import { Watchers } from "./Watchers.ts"
 
 export interface AppendOptions {
   /** The append may use the room that is kept for the last words of a turn when the disk is full. */
@@ -50,8 +50,7 @@ export class Runelog {
   private readonly opening = new Map<string, Promise<LogState>>()
   private readonly removing = new Map<string, Promise<void>>()
   private readonly calls = new Set<Promise<unknown>>()
-  private readonly watchers = new Map<string, Set<() => void>>()
-  private readonly allWatchers = new Set<(log: string) => void>()
+  private readonly watchers = new Watchers()
   private closing: Promise<void> | undefined
   /** What recovery found at the last open. */
   readonly recovered: { readonly clean: boolean; readonly batches: number; readonly frames: number }
@@ -103,6 +102,7 @@ export class Runelog {
     entries: ReadonlyArray<Entry>,
     options?: AppendOptions
   ): Promise<void> {
+    if (state.removing) return Promise.reject(new LogUnknown({ log: state.name }))
     if (state.damage !== undefined) return Promise.reject(state.damage)
     if (this.readOnly !== undefined) return Promise.reject(this.readOnly)
     return this.committer.append(state, firstEventId, entries, { terminal: options?.terminal ?? false })
@@ -125,51 +125,43 @@ export class Runelog {
 
   read(log: string, options: ReadOptions): Promise<Page> {
     return this.using(log, (state) => {
-      if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
+      if (isUnknown(state)) throw new LogUnknown({ log })
       const request = {
         after: options.after,
         bytesMax: options.bytesMax ?? this.parts.limits.pageBytes,
         filter: options.filter
       }
-      return readPage(this.parts, state, request).catch((error) => this.noteDamage(state, error))
+      return readPage(this.parts, state, request).catch(async (error) => {
+        await noteDamage(this.parts, state, error)
+        throw asDiskError(error, this.parts.store.logDirectory(log))
+      })
     })
   }
 
-  private async noteDamage(state: LogState, error: unknown): Promise<never> {
-    if (error instanceof SegmentCorrupt && state.damage === undefined) {
-      const { file, offset, reason } = error
-      state.damage = await this.parts.quarantine.record({ log: state.name, file, offset, reason })
-    }
-    throw error
-  }
-
-  /** Calls `listener` whenever the log has new durable events; returns how to stop. */
+  /** Calls `listener` whenever the log has new durable events or is removed; returns how to stop. It must not throw. */
   watch(log: string, listener: () => void): () => void {
-    const listeners = this.watchers.get(log) ?? new Set()
-    this.watchers.set(log, listeners)
-    listeners.add(listener)
-    return () => {
-      listeners.delete(listener)
-      if (listeners.size === 0 && this.watchers.get(log) === listeners) this.watchers.delete(log)
-    }
+    return this.watchers.add(log, listener)
   }
 
   /** As `watch`, for every log. */
   watchAll(listener: (log: string) => void): () => void {
-    this.allWatchers.add(listener)
-    return () => this.allWatchers.delete(listener)
+    return this.watchers.addEverywhere(listener)
   }
 
   /** Closes and seals all of the log so far, dropping superseded deltas; returns the newest digest. */
   seal(log: string): Promise<string> {
     return this.using(log, async (state) => {
       const last = state.segments[state.segments.length - 1]
-      if (last === undefined) throw new LogUnknown({ log })
+      if (last === undefined || state.removing) throw new LogUnknown({ log })
+      if (this.readOnly !== undefined) throw this.readOnly
       if (state.damage !== undefined) throw state.damage
       last.closing = true
       const count = state.segments.length
       await this.committer.drained()
-      await sealSegments(this.parts, state, count).catch((error) => this.noteDamage(state, error))
+      await sealSegments(this.parts, state, count).catch(async (error) => {
+        await noteDamage(this.parts, state, error)
+        throw error
+      })
       const seal = state.segments[count - 1]?.seal
       // What was waiting was refused, and nothing of the log is left to seal.
       if (seal === undefined) throw new LogUnknown({ log })
@@ -179,7 +171,9 @@ export class Runelog {
 
   /** Removes a log and its files; resolves when that is durable. */
   remove(log: string): Promise<void> {
-    const removing = this.removing.get(log) ?? this.using(log, (state) => this.removeNow(state)).finally(() => this.removing.delete(log))
+    const removing =
+      this.removing.get(log) ??
+      this.using(log, (state) => this.removeNow(state)).finally(() => this.removing.delete(log))
     this.removing.set(log, removing)
     return removing
   }
@@ -187,17 +181,11 @@ export class Runelog {
   private async removeNow(state: LogState): Promise<void> {
     const log = state.name
     if (this.readOnly !== undefined) throw this.readOnly
-    if (state.durableEventId === 0 && state.damage === undefined) throw new LogUnknown({ log })
-    const { damage } = state
-    state.damage ??= new LogDamaged({
-      log,
-      file: this.parts.store.logDirectory(log),
-      offset: 0,
-      reason: "it is being removed"
-    })
+    if (isUnknown(state)) throw new LogUnknown({ log })
+    state.removing = true
     await this.committer.drained()
     await this.committer.remove(state).catch((error) => {
-      state.damage = damage
+      state.removing = false
       throw error
     })
     await this.parts.maintenance.removeAll()
@@ -217,6 +205,7 @@ export class Runelog {
   /** Brings everything durable into synced segments and frees the journal. */
   checkpoint(): Promise<void> {
     return this.call(async () => {
+      if (this.readOnly !== undefined) throw this.readOnly
       await this.committer.drained()
       await this.parts.maintenance.checkpoint(this.committer.sequence)
     })
@@ -243,7 +232,7 @@ export class Runelog {
   }
 
   private async closeNow(): Promise<void> {
-    const { files, journal, lock, maintenance, meta, store } = this.parts
+    const { lock, maintenance, meta, store } = this.parts
     this.committer.close()
     await this.committer.idle()
     await Promise.allSettled(this.calls)
@@ -254,20 +243,20 @@ export class Runelog {
         for (const log of this.logs.values()) await store.writeIndexes(log)
         await meta.update({ floor: this.committer.sequence, sequence: this.committer.sequence, clean: true })
       }
+    } catch (error) {
+      throw maintenance.failure(error)
     } finally {
-      await files.closeAll()
-      await journal.close()
-      await meta.close()
+      await closeFiles(this.parts)
       await lock.release()
     }
   }
 
   /** The state of a log, from memory or from its directory. */
   private state(log: string): Promise<LogState> {
+    if (this.closing !== undefined) return Promise.reject(new WriterClosed({ path: this.parts.options.directory }))
     const resident = this.logs.get(log)
     if (resident !== undefined) return Promise.resolve(resident)
     if (!isLogName(log)) return Promise.reject(new LogNameInvalid({ log }))
-    if (this.closing !== undefined) return Promise.reject(new WriterClosed({ path: this.parts.options.directory }))
     return this.opening.get(log) ?? this.openState(log)
   }
 
@@ -292,6 +281,8 @@ export class Runelog {
     this.calls.add(running)
     try {
       return await running
+    } catch (error) {
+      throw this.parts.maintenance.failure(error)
     } finally {
       this.calls.delete(running)
     }
@@ -324,21 +315,13 @@ export class Runelog {
 
   private noteDurable(groups: ReadonlyArray<Group>, sequence: number): void {
     const { maintenance } = this.parts
-    const watched = this.watchers.size > 0 || this.allWatchers.size > 0
     for (const { log, kind } of groups) {
-      if (kind === groupKind.removal) {
-        maintenance.noteRemoval(log, sequence)
-        continue
-      }
-      maintenance.noteDurable(log)
-      if (watched) this.tellWatchers(log.name)
+      if (kind === groupKind.removal) maintenance.noteRemoval(log, sequence)
+      else maintenance.noteDurable(log)
     }
     maintenance.wake()
-  }
-
-  private tellWatchers(log: string): void {
-    const listeners = this.watchers.get(log)
-    if (listeners !== undefined) for (const listener of listeners) listener()
-    for (const listener of this.allWatchers) listener(log)
+    if (!this.watchers.isEmpty) for (const { log } of groups) this.watchers.tell(log.name)
   }
 }
+
+const isUnknown = (log: LogState): boolean => log.removing || (log.durableEventId === 0 && log.damage === undefined)

@@ -2,7 +2,7 @@
 // seal and puts the new file in place of the old in one rename. Until that rename the old file stands; after
 // it nothing in the segment changes any more.
 import type { DiskFile } from "./Disk.ts"
-import { SegmentCorrupt } from "./Errors.ts"
+import { SegmentCorrupt, syncFailed } from "./Errors.ts"
 import { flag, frameEventId, frameFlags, frameStream } from "./Frame.ts"
 import type { Limits } from "./Limits.ts"
 import { emptyIndex, type LogState, type SegmentState } from "./LogState.ts"
@@ -53,9 +53,13 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
   try {
     await files.use(path, (source) => rewrite(source, target, { ...place, sealed, dropped, limits: options.limits }))
     await target.sync()
-  } finally {
+  } catch (error) {
     await target.close()
+    // The room that a copy takes is the first that is given back.
+    await disk.remove(temporary)
+    throw error
   }
+  await target.close()
   await log.gate.exclusive(async () => {
     await replace(options, log, sealed, { path, temporary })
     log.segments[at] = sealed
@@ -88,7 +92,7 @@ const sealInPlace = async (file: DiskFile, place: Place): Promise<void> => {
     eventId: lastEventId,
     previousCrc: headCrc
   })
-  await file.sync()
+  await file.sync().catch(syncFailed(place.path))
   Object.assign(segment, { seal, sealBytes, headCrc })
 }
 
@@ -113,15 +117,16 @@ const replace = async (
   place: { readonly path: string; readonly temporary: string }
 ): Promise<void> => {
   const { disk, files, store } = options
+  const directory = store.logDirectory(log.name)
   const indexPath = store.indexPath(log.name, sealed)
   await files.forget(indexPath)
   if (await disk.exists(indexPath)) {
     await disk.remove(indexPath)
-    await disk.syncDirectory(store.logDirectory(log.name))
+    await disk.syncDirectory(directory).catch(syncFailed(directory))
   }
   await files.forget(place.path)
   await disk.rename(place.temporary, place.path)
-  await disk.syncDirectory(store.logDirectory(log.name))
+  await disk.syncDirectory(directory).catch(syncFailed(directory))
   await store.writeIndex(log, sealed)
 }
 

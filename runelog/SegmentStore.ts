@@ -1,11 +1,12 @@
 // Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
 // them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
 import type { Disk } from "./Disk.ts"
+import { isFull, syncFailed } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
 import { encodeIndex } from "./IndexFile.ts"
 import type { Limits } from "./Limits.ts"
 import type { Extent, LogState, SegmentState } from "./LogState.ts"
-import { SEGMENT_HEADER_BYTES, encodeSegmentHeader, indexFileName, segmentFileName } from "./Segment.ts"
+import { encodeSegmentHeader, indexFileName, SEGMENT_HEADER_BYTES, segmentFileName } from "./Segment.ts"
 import type { Slabs } from "./Slabs.ts"
 
 export interface SegmentStoreOptions {
@@ -73,7 +74,11 @@ export class SegmentStore {
     segment.unsynced = true
     await this.options.files.use(this.segmentPath(log.name, segment), async (file) => {
       if (first.position === SEGMENT_HEADER_BYTES) {
-        const bytes = gather(extents, { from: 0, to: end, header: encodeSegmentHeader({ log: log.name, ...segment }).buffer })
+        const bytes = gather(extents, {
+          from: 0,
+          to: end,
+          header: encodeSegmentHeader({ log: log.name, ...segment }).buffer
+        })
         await file.write(bytes, 0, end, 0)
       } else if (extents.length === 1) {
         await file.write(first.slab.buffer, first.start, first.end - first.start, first.position)
@@ -121,10 +126,11 @@ export class SegmentStore {
 
   private async syncSegment(log: LogState, segment: SegmentState): Promise<void> {
     const { disk, files } = this.options
+    const path = this.segmentPath(log.name, segment)
     segment.unsynced = false
-    await files.use(this.segmentPath(log.name, segment), (file) => file.sync())
+    await files.use(path, (file) => file.sync()).catch(syncFailed(path))
     if (segment.entryUnsynced) {
-      await disk.syncDirectory(this.logDirectory(log.name))
+      await disk.syncDirectory(this.logDirectory(log.name)).catch(syncFailed(path))
       segment.entryUnsynced = false
     }
     if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES) await this.writeIndex(log, segment)
@@ -141,8 +147,14 @@ export class SegmentStore {
       index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written), crcs: crcs.slice(0, written) },
       durableBytes
     })
-    if (segment.indexedBytes === 0 && !(await disk.exists(path))) await files.create(path)
-    await files.use(path, (file) => file.write(content, 0, content.length, 0))
+    try {
+      if (segment.indexedBytes === 0 && !(await disk.exists(path))) await files.create(path)
+      await files.use(path, (file) => file.write(content, 0, content.length, 0))
+    } catch (error) {
+      // It can be done without; what makes room must not fail for want of room.
+      if (isFull(error)) return
+      throw error
+    }
     segment.indexedEntries = written
     segment.indexedBytes = durableBytes
   }
@@ -164,7 +176,7 @@ export class SegmentStore {
   async syncRoot(): Promise<void> {
     if (!this.rootUnsynced) return
     this.rootUnsynced = false
-    await this.options.disk.syncDirectory(this.options.directory)
+    await this.options.disk.syncDirectory(this.options.directory).catch(syncFailed(this.options.directory))
   }
 }
 

@@ -10,10 +10,10 @@ import { drive, type Sample, type Subject, timed } from "./sampling.ts"
 import { body, recordsBefore } from "./settings.ts"
 
 const entries = [{ body }]
-/** A sample waits for this many checkpoints, from the end of one to the end of another, … */
-const CHECKPOINTS_MIN = 2
+/** A sample lasts until this many checkpoints ended in it, from the end of one to the end of another, … */
+const CHECKPOINTS_MIN = 1
 /** … but takes no longer than this many times the length that was asked for. */
-const STRETCH_MAX = 6
+const STRETCH_MAX = 10
 
 /** The disk of this machine, and how often `meta` was written: once per checkpoint. */
 const makeCountingDisk = (): { readonly disk: Disk; readonly metaWrites: () => number } => {

@@ -6,13 +6,14 @@
  */
 import type { RuneDraft } from "../rune/Rune.ts"
 import { draft } from "./Drafts.ts"
-import { lostHookError } from "./decide/batch.ts"
+import { finishHooks, lostHookError } from "./decide/batch.ts"
 import { Drafting, type Moment, placeOf } from "./decide/Drafting.ts"
 import { placeOfCall, resultOf } from "./decide/Ending.ts"
+import type { Running } from "./decide/Require.ts"
 import { pendingEffects } from "./Effects.ts"
 import { errorInfo } from "./ErrorTable.ts"
 import { hook as hookMachine } from "./Hook.ts"
-import type { CallState, ConversationState } from "./State.ts"
+import type { CallState, ConversationState, HookState } from "./State.ts"
 import { tool } from "./Tool.ts"
 
 export interface Resolution {
@@ -38,23 +39,21 @@ const loseCalls = (sheet: Drafting): ReadonlyArray<string> =>
     return `${call.call_id}: outcome unknown`
   })
 
-const cancelHooks = (sheet: Drafting): ReadonlyArray<string> => {
-  const lost: Array<string> = []
-  for (const agent of sheet.state.agents) {
-    for (const hook of agent.turn?.hooks ?? []) {
-      if (agent.turn === null || hook.status !== "running" || hook.effect_class !== "effect") continue
-      const payload = {
-        hook_run_id: hook.hook_run_id,
-        status: "canceled",
-        duration_ms: 0,
-        error: lostHookError
-      } as const
-      sheet.step(hookMachine, hook.status, { _tag: "Cancel", payload, place: placeOf(agent, agent.turn) })
-      lost.push(`${hook.hook_run_id}: outcome unknown`)
-    }
-  }
-  return lost
+const loseHook = (sheet: Drafting, running: Running, hook: HookState): string => {
+  const payload = { hook_run_id: hook.hook_run_id, status: "canceled", duration_ms: 0, error: lostHookError } as const
+  const place = placeOf(running.agent, running.turn)
+  sheet.step(hookMachine, hook.status, { _tag: "Cancel", payload, place })
+  if (running.turn.hooks.at(-1) === hook) finishHooks(sheet, running, hook, "canceled")
+  return `${hook.hook_run_id}: outcome unknown`
 }
+
+const loseHooks = (sheet: Drafting): ReadonlyArray<string> =>
+  sheet.state.agents.flatMap((agent) => {
+    const { turn } = agent
+    if (turn === null) return []
+    const lost = turn.hooks.filter((hook) => hook.status === "running" && hook.effect_class === "effect")
+    return lost.map((hook) => loseHook(sheet, { agent, turn }, hook))
+  })
 
 /**
  * The batch to write when a conversation is loaded whose process is gone. Nothing
@@ -63,7 +62,7 @@ const cancelHooks = (sheet: Drafting): ReadonlyArray<string> => {
  */
 export const resolveAfterCrash = (state: ConversationState, moment: Moment): Resolution => {
   const sheet = new Drafting(state, moment)
-  const detail = [...loseCalls(sheet), ...cancelHooks(sheet)]
+  const detail = [...loseCalls(sheet), ...loseHooks(sheet)]
   const pending = pendingEffects(state).length
   const resolved = detail.length
   if (resolved === 0) return { drafts: [], pending, resolved }

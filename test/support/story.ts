@@ -18,10 +18,11 @@ import {
   type TurnState
 } from "#src/machine/State.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
-import type { AgentId, CallId, ConversationId } from "#src/rune/Ids.ts"
+import type { AgentId, CallId, ConversationId, TurnId } from "#src/rune/Ids.ts"
 import { makeAgentId, makeConversationId, makeRequestId, makeRuneId } from "#src/rune/Ids.ts"
+import type { Kind, PayloadOf } from "#src/rune/Kinds.ts"
 import type { ConversationConfig } from "#src/rune/kinds/shared.ts"
-import type { Rune } from "#src/rune/Rune.ts"
+import type { Rune, RuneDraft } from "#src/rune/Rune.ts"
 
 export const readTool: ToolFacts = { effect_class: "pure", mutating: false }
 export const writeTool: ToolFacts = { effect_class: "idempotent", mutating: true }
@@ -129,6 +130,22 @@ export class Story {
 
   settle(hooks: Extract<Command, { _tag: "SettleTools" }>["hooks"] = []): ReadonlyArray<string> {
     return this.run({ _tag: "SettleTools", agent_id: this.root, hooks })
+  }
+
+  /** Writes a rune that no command would write by itself, for logs that others wrote. */
+  tell<K extends Kind>(kind: K, payload: PayloadOf<K>, place: { agent_id?: AgentId; turn_id?: TurnId } = {}): void {
+    const turnId = place.turn_id ?? agentOf(this.state, this.root)?.turn?.turn_id
+    const draft = {
+      kind,
+      payload,
+      agent_id: place.agent_id ?? this.root,
+      ...(turnId === undefined ? {} : { turn_id: turnId })
+    }
+    const around = { at_ms: this.nowMs, runeId: () => makeRuneId(this.ids) }
+    for (const rune of stampAll(this.state, [draft as RuneDraft], around)) {
+      evolve(this.state, rune)
+      this.runes.push(rune)
+    }
   }
 
   recover(): Resolution {

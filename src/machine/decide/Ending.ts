@@ -113,10 +113,15 @@ export interface InterruptOptions {
   readonly except?: CallId
 }
 
-/** Ends the turn as interrupted, keeping what it had said. */
+/** Ends the turn and everything open inside it. */
 export const interruptTurn = (sheet: Drafting, running: Running, options: InterruptOptions): undefined => {
-  const { agent, turn } = running
   endInside(sheet, running, { reason: `interrupted (${options.reason})`, end: "cancel", except: options.except })
+  markInterrupted(sheet, running, options)
+}
+
+/** Ends a turn that has nothing open inside as interrupted, keeping what it had said. */
+export const markInterrupted = (sheet: Drafting, running: Running, options: InterruptOptions): undefined => {
+  const { agent, turn } = running
   const payload = {
     reason: options.reason,
     partial_output: turn.partial,

@@ -12,7 +12,7 @@ import { batchOf, hookOf, isOpen } from "../Select.ts"
 import type { AgentState, HookState } from "../State.ts"
 import { turn as turnMachine } from "../Turn.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
-import { failTurn, interruptTurn, usageOf } from "./Ending.ts"
+import { failTurn, markInterrupted, usageOf } from "./Ending.ts"
 import { type Running, requireTurn } from "./Require.ts"
 import { startRetry } from "./retry.ts"
 
@@ -24,7 +24,7 @@ const hasSteer = (agent: AgentState): boolean => agent.queue.some((one) => one.m
 /** The turn is about to ask the model again: new input and the limit on calls have a say first. */
 const beforeNextCall = (sheet: Drafting, running: Running): undefined => {
   const status = "streaming"
-  if (hasSteer(running.agent)) return interruptTurn(sheet, running, { reason: "steer", command: "Steer", status })
+  if (hasSteer(running.agent)) return markInterrupted(sheet, running, { reason: "steer", command: "Steer", status })
   if (running.turn.model_calls < limits.modelCallsPerTurnMax) return
   const message = `the turn asked the model ${running.turn.model_calls} times`
   failTurn(
@@ -99,7 +99,8 @@ export const isTolerated = (hook: HookState): boolean =>
 
 const statusCommand = { succeeded: "Succeed", failed: "Fail", canceled: "Cancel" } as const
 
-const finishHooks = (sheet: Drafting, running: Running, done: HookState, status: string): undefined => {
+/** The last hook is done: on to the next model call. */
+export const finishHooks = (sheet: Drafting, running: Running, done: HookState, status: string): undefined => {
   const { agent, turn } = running
   const summaries = turn.hooks.map((one) => ({
     hook_run_id: one.hook_run_id,

@@ -25,11 +25,9 @@ const startTurn = (
   agent: AgentState,
   input: Omit<PayloadOf<"turn.started">, "turn_id" | "agent_id">
 ): undefined => {
-  const { status } = sheet.state.session
-  const admitted =
-    status === "created"
-      ? sheet.step(session, status, { _tag: "Activate", payload: { root_agent_id: agent.agent_id } })
-      : status
+  const { status, root_agent_id: root } = sheet.state.session
+  const activated = { root_agent_id: root ?? agent.agent_id }
+  const admitted = status === "created" ? sheet.step(session, status, { _tag: "Activate", payload: activated }) : status
   sheet.step(session, admitted, { _tag: "AdmitTurn" })
   const turnId = turnIdOf(sheet.state.next_turn)
   const payload = { turn_id: turnId, agent_id: agent.agent_id, ...input }

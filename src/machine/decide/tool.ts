@@ -1,6 +1,6 @@
 /** Deciding about tool calls: asking a person, starting, progress, the one result. */
 import type { PayloadOf } from "../../rune/Kinds.ts"
-import { canonicalHash } from "../Canonical.ts"
+import { canonicalHash, isDeeperThan } from "../Canonical.ts"
 import type { ToolRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { errorInfo, errorTable } from "../ErrorTable.ts"
@@ -16,6 +16,17 @@ import { startRetry } from "./retry.ts"
 
 type Of<Tag extends ToolRequest["_tag"]> = Extract<ToolRequest, { readonly _tag: Tag }>
 
+/** Arguments that did not come through a model are held to the same shape. */
+const requireArguments = (sheet: Drafting, value: unknown): undefined => {
+  const isObject = value !== null && typeof value === "object" && !Array.isArray(value)
+  if (!isObject) return sheet.refuse("bad_request", "arguments are not a JSON object")
+  if (!isDeeperThan(value, limits.argumentsDepthMax)) return undefined
+  return sheet.refuse("bad_request", `arguments nest deeper than ${limits.argumentsDepthMax} levels`)
+}
+
+/** The hash of arguments, unless they were refused. */
+const hashOf = (sheet: Drafting, value: unknown): string => (sheet.refusal === undefined ? canonicalHash(value) : "")
+
 const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
@@ -23,11 +34,12 @@ const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
   if (callOf(sheet.state, command.call_id) !== undefined) {
     sheet.refuse("invalid_state", `${command.call_id} is open already`)
   }
+  requireArguments(sheet, command.arguments)
   const payload = {
     call_id: command.call_id,
     tool_name: command.tool_name,
     arguments: command.arguments,
-    arguments_hash: canonicalHash(command.arguments),
+    arguments_hash: hashOf(sheet, command.arguments),
     ...command.tool
   }
   sheet.write(draft("tool.call", payload, { agent_id: agent.agent_id }))
@@ -63,7 +75,8 @@ const approve = (sheet: Drafting, command: Of<"ApproveCall">): undefined => {
     sheet.refuse("invalid_state", "the question has expired", { state: "expired" })
   }
   const { _tag, arguments_hash: _, ...answer } = command
-  const hash = command.arguments === undefined ? call.arguments_hash : canonicalHash(command.arguments)
+  if (command.arguments !== undefined) requireArguments(sheet, command.arguments)
+  const hash = command.arguments === undefined ? call.arguments_hash : hashOf(sheet, command.arguments)
   sheet.step(tool, call.status, {
     _tag: "Approve",
     payload: { ...answer, arguments_hash: hash },

@@ -13,11 +13,23 @@ import {
   WriterClosed,
   type WriterPoisoned
 } from "./Errors.ts"
+import {
+  type Imported,
+  type ImportOptions,
+  importDirectory,
+  importEntries,
+  importSegments,
+  LogExists,
+  type SealedFile,
+  type SegmentSource,
+  sealedFiles
+} from "./Import.ts"
 import { groupKind } from "./JournalBatch.ts"
 import { isIdle, type LogState } from "./LogState.ts"
-import { closeFiles, logsDirectory, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
+import { closeFiles, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
+import { logsDirectory } from "./Paths.ts"
 import { type Page, type ReadFilter, readPage } from "./Reader.ts"
 import { sealSegments } from "./Seal.ts"
 import { isLogName } from "./Segment.ts"
@@ -53,14 +65,20 @@ export class Runelog {
   private readonly watchers = new Watchers()
   private closing: Promise<void> | undefined
   /** What recovery found at the last open. */
-  readonly recovered: { readonly clean: boolean; readonly batches: number; readonly frames: number }
+  readonly recovered: {
+    readonly clean: boolean
+    readonly batches: number
+    readonly frames: number
+    /** The logs that were written to since the last checkpoint. */
+    readonly logs: ReadonlyArray<string>
+  }
   /** Set when the journal is damaged: everything good can be read, nothing can be appended. */
   readonly readOnly: JournalCorrupt | undefined
 
   private constructor({ clean, content, nonce, parts, report, sequence }: OpenDirectory) {
     this.parts = parts
     this.logs = new Map(report.logs)
-    this.recovered = { clean, batches: report.batches, frames: report.frames }
+    this.recovered = { clean, batches: report.batches, frames: report.frames, logs: [...report.logs.keys()] }
     this.readOnly = content.damage
     const { options, journal, slabs, limits } = parts
     this.committer = new Committer({
@@ -190,6 +208,47 @@ export class Runelog {
     })
     await this.parts.maintenance.removeAll()
     this.logs.delete(log)
+  }
+
+  /** Seals all of a log; its files can then be copied as they are, until something is appended. */
+  async sealedFiles(log: string): Promise<ReadonlyArray<SealedFile>> {
+    await this.seal(log)
+    return this.using(log, (state) => sealedFiles(this.parts, state))
+  }
+
+  /** Makes copies of sealed segments the log of that name, which must not exist; all of it or nothing. */
+  importSegments(log: string, segments: AsyncIterable<SegmentSource>): Promise<Imported> {
+    return this.importLog(log, (options) => importSegments(options, log, segments))
+  }
+
+  /** As `importSegments`, from entries, which get the ids from 1 on. */
+  importEntries(log: string, entries: AsyncIterable<Entry>): Promise<Imported> {
+    return this.importLog(log, (options) => importEntries(options, log, entries))
+  }
+
+  private importLog(log: string, work: (options: ImportOptions) => Promise<Imported>): Promise<Imported> {
+    return this.using(log, async (state) => {
+      if (this.readOnly !== undefined) throw this.readOnly
+      if (this.poisoned !== undefined) throw this.poisoned
+      if (state.damage !== undefined) throw state.damage
+      if (state.nextEventId > 1 || state.removing) throw new LogExists({ log })
+      // To everybody else the log is unknown until it is there.
+      state.removing = true
+      try {
+        // A removal of the same name in the journal would, after a crash, take the new log with it.
+        await this.checkpoint()
+        const { disk, limits, options } = this.parts
+        const { directory } = options
+        return await work({
+          disk,
+          limits,
+          logsDirectory: logsDirectory(directory),
+          importDirectory: importDirectory(directory)
+        })
+      } finally {
+        this.logs.delete(log)
+      }
+    })
   }
 
   /** The names of all logs with durable events. */

@@ -72,13 +72,15 @@ export const sealedFiles = async (options: OpenLogOptions, log: LogState): Promi
   for (let at = 0; at < log.segments.length; at++) {
     const isLast = at === log.segments.length - 1
     const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+    // Something was appended since the seal; what lies before it is whole.
+    if (segment.seal === undefined) break
     const path = options.store.segmentPath(log.name, segment)
     const next = log.segments[at + 1]
     found.push({
       firstEventId: segment.firstEventId,
       lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1,
       bytes: await options.files.use(path, (file) => file.size()),
-      sha256: segment.seal?.sha256 ?? "",
+      sha256: segment.seal.sha256,
       read: (position, length) =>
         log.gate.shared(() =>
           options.files.use(path, async (file) => {

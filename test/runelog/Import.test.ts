@@ -149,6 +149,24 @@ describe.each(places)("a log that comes back, on %s", (_name, place) => {
   })
 })
 
+describe("the sealed files of a log", () => {
+  it("end where something was appended after the seal", async () => {
+    const disk = new DiskSim()
+    const log = await open(disk, "/data")
+    await fill(log, "a", [entry(1), entry(2)])
+    let late: Promise<void> | undefined
+    disk.onOperation = ({ operation, path }) => {
+      if (operation === "sync" && path.endsWith(".seg")) late ??= log.append("a", 3, [entry(3)])
+    }
+    const files = await log.sealedFiles("a")
+    await late
+    expect(files.map(({ firstEventId, lastEventId }) => [firstEventId, lastEventId])).toEqual([[1, 2]])
+    expect(await log.head("a")).toBe(3)
+    disk.onOperation = () => {}
+    await log.close()
+  })
+})
+
 describe("a log built from entries", () => {
   it("reads back as if it had been appended, over several segments", async () => {
     const disk = makeDiskMemory()
@@ -259,7 +277,7 @@ describe("an import is refused", () => {
   it("where a log of that name is", async () => {
     const { copies, files, log } = await prepared()
     await log.append("a", 1, [entry(1)])
-    await expect(log.importSegments("a", sources(files, copies))).rejects.toMatchObject({ _tag: "LogExists", log: "a" })
+    await expect(log.importSegments("a", sources(files, copies))).rejects.toThrow('there is a log "a" already')
     await expect(log.importSegments("../a", sources(files, copies))).rejects.toMatchObject({ _tag: "LogNameInvalid" })
     await log.close()
   })
@@ -279,6 +297,12 @@ describe("an import is refused", () => {
     expect(refused).toBeGreaterThan(100)
     expect(await disk.list("/data/import")).toEqual([])
     await log.importSegments("a", sources(files, copies))
+    await log.close()
+  })
+
+  it("when there is nothing to import", async () => {
+    const log = await open(makeDiskMemory(), "/data")
+    await expect(log.importEntries("a", each([]))).rejects.toThrow("there is nothing in it")
     await log.close()
   })
 
@@ -338,6 +362,20 @@ describe("an import is refused", () => {
     await expect(again.importSegments("c", sources(files, copies))).rejects.toMatchObject({ _tag: "WriterClosed" })
   })
 
+  it("into a directory whose journal is damaged", async () => {
+    const disk = new DiskSim()
+    const log = await open(disk, "/data")
+    for (let id = 1; id <= 3; id++) await log.append("a", id, [entry(id)])
+    const rest = disk.killProcess()
+    const [journal] = await rest.list("/data/journal")
+    const file = await rest.open(`/data/journal/${journal?.name}`, "write")
+    await file.write(Buffer.alloc(64), 0, 64, 4096)
+    await file.close()
+    const again = await open(rest, "/data")
+    await expect(again.importEntries("b", each([entry(1)]))).rejects.toMatchObject({ _tag: "JournalCorrupt" })
+    await again.close()
+  })
+
   it("with the room or the disk gone, and nothing of it remains", async () => {
     const disk = new DiskSim()
     const log = await open(disk, "/data")
@@ -346,6 +384,7 @@ describe("an import is refused", () => {
     disk.failNext("create", { code: "ENOSPC" })
     await expect(log.importEntries("a", each(history(9)))).rejects.toMatchObject({ _tag: "DiskFull" })
     disk.failNext("create", { code: "EIO" })
+    disk.failNext("removeTree", { code: "EIO", after: 1 })
     await expect(log.importEntries("a", each(history(9)))).rejects.toMatchObject({ _tag: "DiskFailed" })
     expect(await log.head("a")).toBe(0)
     await log.importEntries("a", each(history(9)))

@@ -23,6 +23,21 @@ export type RawPart = Exclude<AssistantPart, { readonly type: "tool_call" }> | R
 
 const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff
 
+/** Holds back half a character until its other half arrives: any encoder in between would destroy it. */
+class WholeCharacters {
+  #half = ""
+
+  push(delta: string): string {
+    const joined = this.#half === "" ? delta : this.#half + delta
+    if (!isHighSurrogate(joined.charCodeAt(joined.length - 1))) {
+      this.#half = ""
+      return joined
+    }
+    this.#half = joined.slice(-1)
+    return joined.slice(0, -1)
+  }
+}
+
 /** Collects argument text up to the limit and counts the rest. */
 export class ArgumentText {
   kept = ""
@@ -67,7 +82,8 @@ export class Assembly {
   usage: Usage | undefined
   text = ""
   #chars = 0
-  #carry = ""
+  readonly #textCharacters = new WholeCharacters()
+  readonly #reasoningCharacters = new WholeCharacters()
   readonly #provider: string
   readonly #sink: Sink
 
@@ -114,18 +130,7 @@ export class Assembly {
 
   assistantDelta(delta: string): void {
     if (delta === "" || !this.grow(delta.length)) return
-    const content = this.#carry === "" ? delta : this.#carry + delta
-    if (isHighSurrogate(content.charCodeAt(content.length - 1))) {
-      // A character split over two deltas would be destroyed by any encoder in between.
-      this.#carry = content.slice(-1)
-      this.#sendText(content.slice(0, -1))
-    } else {
-      this.#carry = ""
-      this.#sendText(content)
-    }
-  }
-
-  #sendText(content: string): void {
+    const content = this.#textCharacters.push(delta)
     if (content === "") return
     this.text += content
     this.#send({ type: "assistant_delta", content })
@@ -133,7 +138,8 @@ export class Assembly {
 
   reasoningDelta(delta: string): void {
     if (delta === "" || !this.grow(delta.length)) return
-    this.#send({ type: "reasoning_delta", content: delta.toWellFormed() })
+    const content = this.#reasoningCharacters.push(delta)
+    if (content !== "") this.#send({ type: "reasoning_delta", content })
   }
 
   /** The provider said the answer is complete. */

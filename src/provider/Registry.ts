@@ -20,7 +20,9 @@ import { builtinScenarios } from "./scripted/Builtin.ts"
 import { parseScenario, parseScenarioText } from "./scripted/Scenario.ts"
 import { type LoadScenario, makeScripted } from "./scripted/Scripted.ts"
 
-export type Adapter = "openai-responses" | "openai-chat" | "anthropic" | "scripted"
+export const adapters = ["openai-responses", "openai-chat", "anthropic", "scripted"] as const
+
+export type Adapter = (typeof adapters)[number]
 
 /** A provider as the configuration describes it. Unset fields take the adapter's defaults. */
 export interface ProviderSettings {
@@ -140,44 +142,61 @@ const settingsOf = (name: string, config: RegistryConfig): ProviderSettings | un
   return adapter === undefined ? undefined : { ...builtin, ...given, adapter }
 }
 
-export const makeRegistry = (config: RegistryConfig): Registry => {
-  const catalogue = makeCatalogue(config.models)
-  const names = [...new Set([...Object.keys(builtinProviders), ...Object.keys(config.providers ?? {})])].sort()
-  const made = new Map<string, ModelProvider>()
+/** The key a provider is used with. A server on this machine rarely wants one; any other one does. */
+const keyOf = (
+  name: string,
+  settings: ProviderSettings,
+  config: RegistryConfig
+): Result.Result<Redacted.Redacted<string> | undefined, ProviderKeyMissing> => {
+  const variable = settings.keyVariable ?? null
+  if (variable === null) return Result.succeed(undefined)
+  const key = config.key(variable)
+  const optional = settings.baseUrl !== undefined && isLoopback(settings.baseUrl)
+  return key === undefined && !optional
+    ? Result.fail(new ProviderKeyMissing({ provider: name, variable }))
+    : Result.succeed(key)
+}
 
-  const build = (name: string, settings: ProviderSettings): Result.Result<ModelProvider, ResolveError> => {
-    if (settings.adapter === "scripted") return Result.succeed(makeScripted({ name, load: scenarioLoader(config) }))
-    const reason = urlProblem(settings.baseUrl)
-    if (reason !== undefined) return Result.fail(new ProviderConfigInvalid({ provider: name, reason }))
-    const variable = settings.keyVariable ?? null
-    const apiKey = variable === null ? undefined : config.key(variable)
-    // A server on this machine rarely wants a key; any other one does.
-    const optional = variable === null || (settings.baseUrl !== undefined && isLoopback(settings.baseUrl))
-    if (apiKey === undefined && !optional) return Result.fail(new ProviderKeyMissing({ provider: name, variable }))
-    const common: HttpProviderConfig = {
+const problemOf = (settings: ProviderSettings): string | undefined =>
+  adapters.includes(settings.adapter)
+    ? urlProblem(settings.baseUrl)
+    : `its adapter must be one of ${adapters.join(", ")}`
+
+const build = (
+  name: string,
+  config: RegistryConfig,
+  catalogue: Catalogue
+): Result.Result<ModelProvider, ResolveError> => {
+  const settings = settingsOf(name, config)
+  const reason = settings === undefined ? "it names no adapter" : problemOf(settings)
+  if (settings === undefined || reason !== undefined) {
+    return Result.fail(new ProviderConfigInvalid({ provider: name, reason: reason ?? "it names no adapter" }))
+  }
+  if (settings.adapter === "scripted") return Result.succeed(makeScripted({ name, load: scenarioLoader(config) }))
+  return Result.map(keyOf(name, settings, config), (apiKey) =>
+    httpProvider(settings, {
       name,
       modelInfo: catalogue.lookup,
       ...(settings.baseUrl === undefined ? {} : { baseUrl: settings.baseUrl }),
       ...(apiKey === undefined ? {} : { apiKey }),
       ...(settings.headers === undefined ? {} : { headers: settings.headers })
-    }
-    return Result.succeed(httpProvider(settings, common))
-  }
+    })
+  )
+}
 
+export const makeRegistry = (config: RegistryConfig): Registry => {
+  const catalogue = makeCatalogue(config.models)
+  const names = [...new Set([...Object.keys(builtinProviders), ...Object.keys(config.providers ?? {})])].sort()
+  const made = new Map<string, ModelProvider>()
   const providerOf = (name: string): Result.Result<ModelProvider, ResolveError> => {
     const existing = made.get(name)
     if (existing !== undefined) return Result.succeed(existing)
     if (!names.includes(name)) return Result.fail(new ProviderUnknown({ provider: name, known: names }))
-    const settings = settingsOf(name, config)
-    if (settings === undefined) {
-      return Result.fail(new ProviderConfigInvalid({ provider: name, reason: "it names no adapter" }))
-    }
-    return Result.map(build(name, settings), (provider) => {
+    return Result.map(build(name, config, catalogue), (provider) => {
       made.set(name, provider)
       return provider
     })
   }
-
   return {
     catalogue,
     providerNames: () => names,

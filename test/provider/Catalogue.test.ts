@@ -3,7 +3,9 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { costOf, makeCatalogue, unknownModel } from "#src/provider/Catalogue.ts"
+import { estimateInputTokens, worstCaseUsage } from "#src/provider/Estimate.ts"
 import type { Usage } from "#src/provider/Provider.ts"
+import { sampleRequest } from "../support/provider-server/Collect.ts"
 import { seedFor } from "../support/seed.ts"
 
 const usage = (more: Partial<Usage>): Usage => ({
@@ -118,5 +120,29 @@ describe("the catalogue", () => {
       }),
       { seed: seedFor("monotone costs") }
     )
+  })
+})
+
+describe("the estimate of a request", () => {
+  const tool = { name: "bash", description: "Runs a command.", parameters: { type: "object" } }
+
+  it("grows with everything the model reads", () => {
+    const small = estimateInputTokens(sampleRequest())
+    expect(small).toBeGreaterThan(0)
+    expect(estimateInputTokens(sampleRequest({ instructions: "Be brief." }))).toBeGreaterThan(small)
+    expect(estimateInputTokens(sampleRequest({ tools: [tool] }))).toBeGreaterThan(small)
+    const sealed = { type: "opaque", format: "f", origin: "o", json: "x".repeat(300) } as const
+    const messages = [...sampleRequest().messages, { role: "assistant" as const, content: [sealed] }]
+    expect(estimateInputTokens(sampleRequest({ messages }))).toBe(small + 100 + 8)
+  })
+
+  it("reserves the whole output limit at the full price", () => {
+    const catalogue = makeCatalogue()
+    const info = catalogue.lookup("anthropic/claude-sonnet-5-5")
+    const bounded = worstCaseUsage(sampleRequest({ maxOutputTokens: 1000 }), info)
+    expect(bounded).toMatchObject({ cached_input_tokens: 0, output_tokens: 1000 })
+    expect(worstCaseUsage(sampleRequest(), info).output_tokens).toBe(32_000)
+    expect(worstCaseUsage(sampleRequest(), unknownModel).output_tokens).toBe(unknownModel.maxOutputTokens)
+    expect(costOf(info, bounded)).toMatchObject({ _tag: "Known" })
   })
 })

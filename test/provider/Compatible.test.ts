@@ -129,13 +129,15 @@ describe("Chat Completions servers", () => {
   })
 
   it("may split a character over two deltas", async () => {
-    const [high, low] = ["\ud83d", "\ude00"]
-    const got = await through(
-      "chat",
-      chatChunk(plainAnswer, { content: `a${high}` }) + chatChunk(plainAnswer, { content: `${low}b` }) + stop
-    )
-    expect(got.text).toBe("a😀b")
-    expect(got.events.every((event) => event.type !== "assistant_delta" || event.content.isWellFormed())).toBe(true)
+    const halves = ["a\ud83d", "\ude00b"]
+    const body = [
+      ...halves.map((half) => chatChunk(plainAnswer, { reasoning_content: half })),
+      ...halves.map((half) => chatChunk(plainAnswer, { content: half }))
+    ].join("")
+    const got = await through("chat", body + stop)
+    expect([got.text, got.reasoning]).toEqual(["a😀b", "a😀b"])
+    const deltas = got.events.flatMap((event) => ("content" in event ? [event.content] : []))
+    expect(deltas.every((content) => content.isWellFormed())).toBe(true)
   })
 
   it("may escape every character, end lines with CRLF and begin with a byte order mark", async () => {

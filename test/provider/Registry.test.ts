@@ -59,6 +59,8 @@ describe("resolve", () => {
     expect(errorOf(own.resolve("half/x")).message).toBe('provider "half" is configured wrongly: it names no adapter')
     expect(errorOf(own.resolve("odd/x")).message).toContain("http://")
     expect(errorOf(own.resolve("none/x")).message).toContain("is not a URL")
+    const misspelt = registry({}, { providers: { wrong: JSON.parse('{"adapter":"openai"}') } })
+    expect(errorOf(misspelt.resolve("wrong/x")).message).toContain("openai-responses, openai-chat, anthropic, scripted")
   })
 
   it("keeps slashes after the first in the model's name, and one provider per name", () => {

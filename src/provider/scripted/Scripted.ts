@@ -2,8 +2,9 @@
 // errors as the real ones; token counts are a fixed function of the text, so every run is the same run.
 import * as Result from "effect/Result"
 import { Assembly, type RawPart } from "../Assembly.ts"
-import type { Message, ModelRequest } from "../Canonical.ts"
+import type { ModelRequest } from "../Canonical.ts"
 import { type ProviderError, providerError, type ScenarioInvalid } from "../Errors.ts"
+import { requestChars } from "../Estimate.ts"
 import {
   type ModelProvider,
   type Outcome,
@@ -27,18 +28,6 @@ export interface ScriptedConfig {
 const chunkCharsDefault = 24
 
 const tokens = (chars: number): number => Math.ceil(chars / 4)
-
-const messageChars = (message: Message): number =>
-  message.content.reduce<number>((sum, part) => {
-    if (part.type === "text") return sum + part.text.length
-    if (part.type === "tool_call") return sum + part.tool_name.length + part.arguments.length
-    return part.type === "tool_result" ? sum + part.output.length : sum
-  }, 0)
-
-const inputChars = (request: ModelRequest): number =>
-  (request.instructions?.length ?? 0) +
-  request.messages.reduce((sum, message) => sum + messageChars(message), 0) +
-  (request.tools ?? []).reduce((sum, tool) => sum + tool.name.length + tool.description.length, 0)
 
 /** Pieces of at most `size` characters, never splitting one. */
 function* pieces(text: string, size: number): Generator<string> {
@@ -188,7 +177,7 @@ class Player {
   #computedUsage(): Usage {
     const reasoning = tokens(this.#reasoningChars)
     return {
-      input_tokens: tokens(inputChars(this.#request)),
+      input_tokens: tokens(requestChars(this.#request)),
       cached_input_tokens: 0,
       cache_write_tokens: 0,
       output_tokens: tokens(this.#outputChars) + reasoning,

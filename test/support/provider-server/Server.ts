@@ -81,7 +81,7 @@ const streamHeaders = (format: WireFormat): { readonly [name: string]: string } 
 const deliver = async (exchange: Exchange, response: ServerResponse): Promise<void> => {
   const whole = typeof exchange.body === "string" ? Buffer.from(exchange.body, "utf8") : Buffer.from(exchange.body)
   const bytes = whole.subarray(0, exchange.cutAfter ?? whole.length)
-  const step = exchange.pieceBytes ?? Math.max(1, bytes.length)
+  const step = Math.max(1, exchange.pieceBytes ?? bytes.length)
   for (let at = 0; at < bytes.length && !response.destroyed; at += step) {
     await new Promise((resolve) => response.write(bytes.subarray(at, at + step), resolve))
     if (exchange.between !== undefined) await exchange.between()

@@ -1,0 +1,43 @@
+// How large a request is before any provider has counted it. Used to reserve the worst case of a call and to see a
+// full context coming; the bill comes from the provider's own numbers.
+import type { Message, ModelRequest } from "./Canonical.ts"
+import { limits } from "./Limits.ts"
+import type { ModelInfo } from "./ModelInfo.ts"
+import type { Usage } from "./Provider.ts"
+
+/** Characters of a message that a model reads; opaque parts count by their whole text. */
+const messageChars = (message: Message): number =>
+  message.content.reduce<number>((sum, part) => {
+    if (part.type === "text") return sum + part.text.length
+    if (part.type === "tool_call") return sum + part.tool_name.length + part.arguments.length
+    return sum + (part.type === "tool_result" ? part.output.length : part.json.length)
+  }, 0)
+
+const toolChars = (request: ModelRequest): number =>
+  (request.tools ?? []).reduce(
+    (sum, tool) => sum + tool.name.length + tool.description.length + JSON.stringify(tool.parameters).length,
+    0
+  )
+
+export const requestChars = (request: ModelRequest): number =>
+  (request.instructions?.length ?? 0) +
+  request.messages.reduce((sum, message) => sum + messageChars(message), 0) +
+  toolChars(request)
+
+/** English prose has about four characters per token, code and other scripts fewer: three errs on the safe side. */
+const charsPerToken = 3
+
+/** What wrapping a message costs in any format. */
+const tokensPerMessage = 8
+
+export const estimateInputTokens = (request: ModelRequest): number =>
+  Math.ceil(requestChars(request) / charsPerToken) + request.messages.length * tokensPerMessage
+
+/** The most a call is expected to use: its whole input at the full price, its whole output limit. */
+export const worstCaseUsage = (request: ModelRequest, info: ModelInfo): Usage => ({
+  input_tokens: estimateInputTokens(request),
+  cached_input_tokens: 0,
+  cache_write_tokens: 0,
+  output_tokens: request.maxOutputTokens ?? Math.min(info.maxOutputTokens, limits.outputTokensDefault),
+  reasoning_tokens: 0
+})

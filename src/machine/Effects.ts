@@ -18,20 +18,27 @@ interface InTurn {
   readonly turn_id: TurnId
 }
 
+/** Work that the suspension of the conversation found under way. */
+interface Holdable {
+  /** It may finish where it runs, and is not started where it does not. */
+  readonly held?: true
+}
+
 export type Effect =
   /** Bring the agent up, then CompleteAgentInit or FailAgentInit. */
   | { readonly _tag: "StartAgent"; readonly key: string; readonly agent_id: AgentId }
   /** StartQueued: the agent is idle and input waits. */
   | { readonly _tag: "StartQueued"; readonly key: string; readonly agent_id: AgentId }
   /** RequestModel, then the call, then ReceiveResponse or FailModelCall. */
-  | (InTurn & {
-      readonly _tag: "CallModel"
-      readonly model: string
-      readonly attempt: number
-      readonly timeout_ms: number
-      /** A request under way when this process was not: re-join it where the provider can, else replace it. */
-      readonly cut_off: { readonly request_id: RequestId; readonly provider: string; readonly model: string } | null
-    })
+  | (InTurn &
+      Holdable & {
+        readonly _tag: "CallModel"
+        readonly model: string
+        readonly attempt: number
+        readonly timeout_ms: number
+        /** A request under way when this process was not: re-join it where the provider can, else replace it. */
+        readonly cut_off: { readonly request_id: RequestId; readonly provider: string; readonly model: string } | null
+      })
   | (InTurn & { readonly _tag: "FinaliseResponse" })
   /** Ask the policy: RequireApproval, StartCall (then run it), DenyCall or FinishCall. */
   | (InTurn & { readonly _tag: "RouteTool"; readonly call_id: CallId })
@@ -44,11 +51,12 @@ export type Effect =
       readonly expires_ms: number | null
     }
   /** StartCall, then run it, then FinishCall or CrashCall. */
-  | (InTurn & {
-      readonly _tag: "RunTool"
-      readonly call_id: CallId
-      readonly timeout_ms: number
-    })
+  | (InTurn &
+      Holdable & {
+        readonly _tag: "RunTool"
+        readonly call_id: CallId
+        readonly timeout_ms: number
+      })
   /** SettleTools with the hooks that the batch has to go through. */
   | (InTurn & { readonly _tag: "SettleTools"; readonly call_ids: ReadonlyArray<CallId>; readonly mutating: boolean })
   /** StartHook, then run it, then FinishHook. */
@@ -72,15 +80,17 @@ const inTurn = (agent: AgentState, turn: TurnState, key: string): InTurn => ({
 
 /** Nothing new starts while the conversation is suspended; what runs may finish. */
 const isHeld = (state: ConversationState): boolean => state.session.status === "suspended"
+const holding = (state: ConversationState): Holdable => (isHeld(state) ? { held: true } : {})
 
 const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
-  if (isHeld(state)) return []
   const { request } = turn
+  if (isHeld(state) && request === null) return []
   const attempt = turn.llm_failures + 1
   return [
     {
       _tag: "CallModel",
       ...inTurn(agent, turn, `model ${turn.turn_id} ${turn.model_calls} ${attempt}`),
+      ...holding(state),
       model: agent.model,
       attempt,
       timeout_ms: effectiveLimits(state.session.config).llmTimeoutMs,
@@ -135,7 +145,8 @@ const callEffect = (work: Work, index: number): Effect | undefined => {
   const isHeldBack = target?.type === "tool" && target.call_id === call.call_id
   if (isHeldBack || (isHeld(state) && call.attempt === 0)) return undefined
   const timeoutMs = call.timeout_ms ?? effectiveLimits(state.session.config).toolTimeoutMs
-  return { _tag: "RunTool", ...inTurn(agent, turn, `tool ${call.call_id}`), ...id, timeout_ms: timeoutMs }
+  const place = { ...inTurn(agent, turn, `tool ${call.call_id}`), ...holding(state) }
+  return { _tag: "RunTool", ...place, ...id, timeout_ms: timeoutMs }
 }
 
 const callEffects = (work: Work): ReadonlyArray<Effect> =>

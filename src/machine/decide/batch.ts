@@ -65,7 +65,7 @@ export const settleTools = (sheet: Drafting, command: Settle): undefined => {
     sheet.guard(agentMachine, agent.status, { _tag: "EndTurnCompleted", payload: completed, place })
     sheet.step(turnMachine, turn.status, {
       _tag: "FinishToolsAndComplete",
-      finished: { payload: { summaries }, place },
+      finished: { payload: { summaries, ends_turn: true }, place },
       completed: { payload: completed, place }
     })
     return

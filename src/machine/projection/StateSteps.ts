@@ -99,6 +99,7 @@ const toolsFinished: StepOf<"turn.tools_finished"> = (projection, rune) => {
       started_ms: rune.ts_ms
     })
   }
+  if (rune.payload.ends_turn === true) return []
   return moves(hasHooks ? "PostToolsHook" : "CallingLlm", "tools_completed")(projection, rune)
 }
 

@@ -127,7 +127,9 @@ export const turnKinds = [
   defineKind("turn.tools_finished", {
     payload: Schema.Struct({
       summaries: Schema.Array(CallSummary),
-      hooks: Schema.optionalKey(Schema.Array(PlannedHook))
+      hooks: Schema.optionalKey(Schema.Array(PlannedHook)),
+      /** The batch itself ends the turn: the model is not asked again. */
+      ends_turn: Schema.optionalKey(Schema.Boolean)
     })
   }),
   defineKind("turn.hooks_finished", {

@@ -31,10 +31,10 @@ class WholeCharacters {
     const joined = this.#half === "" ? delta : this.#half + delta
     if (!isHighSurrogate(joined.charCodeAt(joined.length - 1))) {
       this.#half = ""
-      return joined
+      return joined.toWellFormed()
     }
     this.#half = joined.slice(-1)
-    return joined.slice(0, -1)
+    return joined.slice(0, -1).toWellFormed()
   }
 }
 

@@ -339,7 +339,7 @@ const playSchedule = (opening: ReadonlyArray<BudgetChange>, schedule: ReadonlyAr
   return { state, changes, admitted }
 }
 
-describe("many calls side by side", () => {
+describe("many calls side by side", { timeout: 900_000 }, () => {
   const runs = count("budget schedules", { fast: 500, soak: 50_000 })
 
   it("never overshoot a limit by more than one call, on any level", () => {

@@ -15,6 +15,9 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+/** Enough for every byte of the longest stream. */
+const longMs = 900_000
+
 const stride = count("bytes between cuts", { fast: 8, soak: 1 })
 
 /** First byte count at which the terminal event has arrived as a whole line. */
@@ -66,11 +69,15 @@ describe.each(formats)("$name streams", (format) => {
     ["text", plainAnswer, "reset"],
     ["tool calls", toolAnswer, "clean"],
     ["tool calls", toolAnswer, "reset"]
-  ] as const)("with %s are truncated wherever they are cut (%#)", async (_, answer, ending) => {
-    const cuts = await cutEverywhere(format, answer, ending)
-    expect(cuts).toBeGreaterThan(100)
-    reportCount("model streams cut", cuts)
-  })
+  ] as const)(
+    "with %s are truncated wherever they are cut (%#)",
+    async (_, answer, ending) => {
+      const cuts = await cutEverywhere(format, answer, ending)
+      expect(cuts).toBeGreaterThan(100)
+      reportCount("model streams cut", cuts)
+    },
+    longMs
+  )
 
   it("arrive the same in pieces of any size, also inside a character", async () => {
     const body = format.stream(toolAnswer)

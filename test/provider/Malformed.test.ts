@@ -21,6 +21,9 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+/** Enough for the counts of the soak. */
+const longMs = 900_000
+
 const answerWith = (...calls: ReadonlyArray<AnswerCall>): Answer => ({ ...toolAnswer, calls })
 
 const played = async (format: Format, answer: Answer): Promise<Collected> => {
@@ -126,31 +129,35 @@ describe.each(formats)("$name answers", (format) => {
     }
   })
 
-  it("with random damage always end, and the next request is sound", async () => {
-    const runs = count("damaged answers per format", { fast: 300, soak: 10_000 })
-    const calls = fc.array(
-      fc.record({
-        id: fc.oneof(fc.constantFrom("", "call_1", "a b", "\ud800"), fc.string({ maxLength: 8 })),
-        name: fc.oneof(fc.constantFrom("bash", "", "\udc00"), fc.string({ maxLength: 8 })),
-        arguments: fc.oneof(
-          fc.json(),
-          fc.string(),
-          fc.json().map((json) => json.slice(0, -1))
-        )
-      }),
-      { minLength: 1, maxLength: 4 }
-    )
-    await fc.assert(
-      fc.asyncProperty(calls, async (damaged) => {
-        const got = await played(format, answerWith(...damaged))
-        expect(got.outcome._tag).toBe("Completed")
-        expect(got.calls).toHaveLength(damaged.length)
-        await nextRequest(format, got)
-      }),
-      { numRuns: runs, seed: seedFor(`damaged ${format.name} answers`) }
-    )
-    reportCount("malformed model answers", runs)
-  })
+  it(
+    "with random damage always end, and the next request is sound",
+    async () => {
+      const runs = count("damaged answers per format", { fast: 300, soak: 10_000 })
+      const calls = fc.array(
+        fc.record({
+          id: fc.oneof(fc.constantFrom("", "call_1", "a b", "\ud800"), fc.string({ maxLength: 8 })),
+          name: fc.oneof(fc.constantFrom("bash", "", "\udc00"), fc.string({ maxLength: 8 })),
+          arguments: fc.oneof(
+            fc.json(),
+            fc.string(),
+            fc.json().map((json) => json.slice(0, -1))
+          )
+        }),
+        { minLength: 1, maxLength: 4 }
+      )
+      await fc.assert(
+        fc.asyncProperty(calls, async (damaged) => {
+          const got = await played(format, answerWith(...damaged))
+          expect(got.outcome._tag).toBe("Completed")
+          expect(got.calls).toHaveLength(damaged.length)
+          await nextRequest(format, got)
+        }),
+        { numRuns: runs, seed: seedFor(`damaged ${format.name} answers`) }
+      )
+      reportCount("malformed model answers", runs)
+    },
+    longMs
+  )
 })
 
 describe("Responses items the wire itself calls incomplete", () => {
@@ -235,40 +242,44 @@ const stringsIn = (value: unknown): ReadonlyArray<string> => {
 }
 
 describe("parseArguments", () => {
-  it("never throws, and what it accepts is a plain object without traps", () => {
-    const runs = count("argument texts", { fast: 5000, soak: 500_000 })
-    const fragment = fc.constantFrom(
-      "{",
-      "}",
-      "[",
-      "]",
-      '"',
-      ":",
-      ",",
-      "\\",
-      "__proto__",
-      "a",
-      "1",
-      "\\ud800",
-      "\ud800",
-      "null",
-      " "
-    )
-    const anyText = fc.oneof(
-      fc.json(),
-      fc.string({ unit: "binary" }),
-      fc.array(fragment, { maxLength: 30 }).map((parts) => parts.join(""))
-    )
-    fc.assert(
-      fc.property(anyText, (written) => {
-        const outcome = parseArguments(written)
-        if (outcome._tag === "Unusable") return
-        expect(Object.getPrototypeOf(outcome.value)).toBe(Object.prototype)
-        expect(stringsIn(outcome.value).every((text) => text.isWellFormed())).toBe(true)
-        expect(Object.hasOwn(outcome.value, "__proto__")).toBe(false)
-      }),
-      { numRuns: runs, seed: seedFor("parseArguments") }
-    )
-    reportCount("argument texts parsed", runs)
-  })
+  it(
+    "never throws, and what it accepts is a plain object without traps",
+    () => {
+      const runs = count("argument texts", { fast: 5000, soak: 500_000 })
+      const fragment = fc.constantFrom(
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        ":",
+        ",",
+        "\\",
+        "__proto__",
+        "a",
+        "1",
+        "\\ud800",
+        "\ud800",
+        "null",
+        " "
+      )
+      const anyText = fc.oneof(
+        fc.json(),
+        fc.string({ unit: "binary" }),
+        fc.array(fragment, { maxLength: 30 }).map((parts) => parts.join(""))
+      )
+      fc.assert(
+        fc.property(anyText, (written) => {
+          const outcome = parseArguments(written)
+          if (outcome._tag === "Unusable") return
+          expect(Object.getPrototypeOf(outcome.value)).toBe(Object.prototype)
+          expect(stringsIn(outcome.value).every((text) => text.isWellFormed())).toBe(true)
+          expect(Object.hasOwn(outcome.value, "__proto__")).toBe(false)
+        }),
+        { numRuns: runs, seed: seedFor("parseArguments") }
+      )
+      reportCount("argument texts parsed", runs)
+    },
+    longMs
+  )
 })

@@ -176,7 +176,7 @@ const forAll = (name: string, check: (messages: ReadonlyArray<Message>) => void)
   reportCount("random histories turned into requests", runs)
 }
 
-describe("requests from random histories", () => {
+describe("requests from random histories", { timeout: 900_000 }, () => {
   it("are accepted by the rules of Messages", () => {
     forAll("Messages requests", (messages) => {
       const body = messagesBody(requestOf(messages), { provider: "test", info, eagerToolInput: true })

@@ -125,6 +125,13 @@ export class WriterClosed extends Data.TaggedError("WriterClosed")<{ readonly pa
   }
 }
 
+/** There is no data directory at this place. */
+export class DataMissing extends Data.TaggedError("DataMissing")<{ readonly path: string }> {
+  override get message() {
+    return `there is no data at ${this.path}`
+  }
+}
+
 export class DirectoryLocked extends Data.TaggedError("DirectoryLocked")<{
   readonly path: string
   readonly pid: number | undefined

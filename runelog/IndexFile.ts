@@ -24,15 +24,18 @@ const setNumber = (view: DataView, position: number, value: number) => {
 const getNumber = (view: DataView, position: number) =>
   view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
 
+/** Where an entry lies in the file. */
+const indexEntryOffset = (entry: number): number => HEADER_BYTES + entry * ENTRY_BYTES
+
 export const encodeIndex = (content: IndexContent): Buffer => {
   const { ids, offsets, crcs } = content.index
-  const bytes = bytesOf(Buffer.alloc(HEADER_BYTES + ids.length * ENTRY_BYTES))
+  const bytes = bytesOf(Buffer.alloc(indexEntryOffset(ids.length)))
   MAGIC.copy(bytes.buffer)
   bytes.view.setUint32(12, VERSION, true)
   bytes.view.setUint32(16, ids.length, true)
   setNumber(bytes.view, 24, content.durableBytes)
   for (let entry = 0; entry < ids.length; entry++) {
-    const start = HEADER_BYTES + entry * ENTRY_BYTES
+    const start = indexEntryOffset(entry)
     setNumber(bytes.view, start, ids[entry]!)
     setNumber(bytes.view, start + 8, offsets[entry]!)
     bytes.view.setUint32(start + 16, crcs[entry]!, true)
@@ -46,12 +49,12 @@ export const decodeIndex = (buffer: Buffer): IndexContent | undefined => {
   if (buffer.length < HEADER_BYTES || MAGIC.compare(buffer, 0, MAGIC.length) !== 0) return undefined
   const { view } = bytesOf(buffer)
   const entries = view.getUint32(16, true)
-  const length = HEADER_BYTES + entries * ENTRY_BYTES
+  const length = indexEntryOffset(entries)
   if (view.getUint32(12, true) !== VERSION || length > buffer.length) return undefined
   if (crc32c(buffer, 12, length, 0) !== view.getUint32(8, true)) return undefined
   const index = emptyIndex()
   for (let entry = 0; entry < entries; entry++) {
-    const start = HEADER_BYTES + entry * ENTRY_BYTES
+    const start = indexEntryOffset(entry)
     index.ids.push(getNumber(view, start))
     index.offsets.push(getNumber(view, start + 8))
     index.crcs.push(view.getUint32(start + 16, true))

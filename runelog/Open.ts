@@ -12,6 +12,7 @@ import {
   LogDamaged,
   SegmentCorrupt,
   SyncFailed,
+  syncFailed,
   WriterPoisoned
 } from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
@@ -23,6 +24,7 @@ import { Maintenance } from "./Maintenance.ts"
 import { META_NAME, MetaFile } from "./MetaFile.ts"
 import type { OpenLogOptions } from "./OpenLog.ts"
 import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Options.ts"
+import { journalDirectory, logsDirectory, quarantineDirectory } from "./Paths.ts"
 import { Quarantine } from "./Quarantine.ts"
 import { type RecoveryReport, recover } from "./Recovery.ts"
 import type { ScanFault } from "./Scan.ts"
@@ -52,8 +54,6 @@ export interface OpenDirectory {
   readonly nonce: bigint
 }
 
-export const logsDirectory = (directory: string): string => `${directory}/runelog`
-export const journalDirectory = (directory: string): string => `${directory}/journal`
 const randomHex = (options: RunelogOptions, bytes: number): string =>
   options.randomHex?.(bytes) ?? randomBytes(bytes).toString("hex")
 /** One is left out, so that the remains of a torn batch can never pass for the next one. */
@@ -144,7 +144,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
   const { directory } = options
   const files = new FileCache(disk, limits.openFilesMax)
   const slabs = new Slabs(limits.slabBytes)
-  const quarantine = new Quarantine(disk, `${directory}/quarantine`)
+  const quarantine = new Quarantine(disk, quarantineDirectory(directory))
   const journal = new Journal({
     disk,
     directory: journalDirectory(directory),
@@ -230,6 +230,8 @@ const takeOverJournal = async (parts: Parts, content: JournalContent, sequence: 
     journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
   }
   if (journal.files === 0) await journal.grow()
+  // The names of files that a killed process made may be in memory only.
+  else await disk.syncDirectory(directory).catch(syncFailed(directory))
   // Twice, for two slots: should one rot, the other must not say that nothing is in use.
   for (let slot = 0; slot < 2; slot++) await meta.update({ floor: sequence, sequence, clean: false })
   // Files of another size come from other settings; recovery emptied them.

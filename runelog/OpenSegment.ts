@@ -163,6 +163,10 @@ export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): void => {
   segment.writtenBytes = offset
   segment.seal = end.seal === undefined ? undefined : parseSeal(end.seal.body)
   segment.sealBytes = segment.seal === undefined ? 0 : end.seal!.bytes
+  // A seal that a killed process left may be in memory only; what follows must not build on it before it is synced.
+  const mayBeUnsynced = segment.sealBytes > 0 && segment.indexedBytes < offset + segment.sealBytes
+  segment.unsynced = mayBeUnsynced
+  segment.entryUnsynced = mayBeUnsynced
   // A thinned segment ends in another checksum than the one its successor is chained to.
   segment.headCrc = segment.seal?.headCrc ?? crc
 }

@@ -22,6 +22,7 @@ export const sealSegments = (options: SealOptions, log: LogState, count: number)
     for (let at = 0; at < Math.min(count, log.durableSegments); at++) {
       const isLast = at === log.segments.length - 1
       const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+      await options.store.syncSegment(log, segment)
       if (segment.seal === undefined) await sealSegment(options, log, at)
     }
   })

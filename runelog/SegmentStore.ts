@@ -116,15 +116,15 @@ export class SegmentStore {
   }
 
   private async sync(log: LogState): Promise<void> {
-    for (const segment of log.segments) {
-      if (segment.unsynced) await this.syncSegment(log, segment)
-    }
+    for (const segment of log.segments) await this.syncSegment(log, segment)
     const oldest = log.pending[0]
     log.unsyncedSequence = oldest === undefined ? 0 : oldest.sequence
     if (log.unsyncedSequence === 0) this.options.onSynced(log)
   }
 
-  private async syncSegment(log: LogState, segment: SegmentState): Promise<void> {
+  /** Makes what is written of a segment durable, if it is not. */
+  async syncSegment(log: LogState, segment: SegmentState): Promise<void> {
+    if (!segment.unsynced) return
     const { disk, files } = this.options
     const path = this.segmentPath(log.name, segment)
     segment.unsynced = false
@@ -162,6 +162,7 @@ export class SegmentStore {
   /** Leaves every segment with an index that speaks of all of it; the log must be synced. */
   async writeIndexes(log: LogState): Promise<void> {
     for (const segment of log.segments) {
+      await this.syncSegment(log, segment)
       const durableBytes = segment.writtenBytes + segment.sealBytes
       if (segment.bytes > 0 && segment.indexedBytes !== durableBytes) await this.writeIndex(log, segment)
     }

@@ -1,0 +1,125 @@
+// Reads a whole data directory and says what is wrong with it: file, offset and reason of every fault. It takes no
+// lock and writes nothing, so it also works on a copy, on a read-only disk and beside a writer; beside a writer it looks
+// again when what it read was changed under it.
+import type { Disk } from "./Disk.ts"
+import { codeOf } from "./DiskFault.ts"
+import { makeDiskNode } from "./DiskNode.ts"
+import { asDiskError, DataMissing, FormatUnsupported, JournalCorrupt } from "./Errors.ts"
+import { META_NAME, MetaFile, type MetaState } from "./MetaFile.ts"
+import { journalDirectory, logsDirectory, quarantineDirectory } from "./Paths.ts"
+import { isLogName } from "./Segment.ts"
+import { type JournalLog, verifyJournal } from "./VerifyJournal.ts"
+import { verifyLog } from "./VerifyLog.ts"
+import { Findings, type VerifyReport } from "./VerifyReport.ts"
+
+export type { Note, Problem, VerifyReport } from "./VerifyReport.ts"
+
+export interface VerifyOptions {
+  readonly directory: string
+  readonly disk?: Disk
+}
+
+/** Beside a writer a file may change between two looks; after so many the last one counts. */
+const LOOKS_MAX = 4
+
+export const verify = async (options: VerifyOptions): Promise<VerifyReport> => {
+  const disk = options.disk ?? makeDiskNode()
+  const { directory } = options
+  const names = [META_NAME, "journal", "runelog"]
+  const found = await Promise.all(names.map((name) => disk.exists(`${directory}/${name}`)))
+  if (!found.includes(true)) throw new DataMissing({ path: directory })
+  let seen: string | undefined
+  for (let look = 1; ; look++) {
+    const findings = await lookOnce(disk, directory, { isLast: look === LOOKS_MAX })
+    const problems = JSON.stringify(findings?.problems)
+    // A fault is what is found twice; what a writer was about to finish is gone by then.
+    const isSettled = problems === "[]" || problems === seen || look === LOOKS_MAX
+    if (findings !== undefined && isSettled) return findings.report(directory)
+    seen = problems
+  }
+}
+
+/** Nothing when a file that was listed is gone: a writer is at work. */
+const lookOnce = async (
+  disk: Disk,
+  directory: string,
+  look: { readonly isLast: boolean }
+): Promise<Findings | undefined> => {
+  const findings = new Findings()
+  try {
+    await verifyDirectory(findings, disk, directory)
+    return findings
+  } catch (error) {
+    if (look.isLast || codeOf(error) !== "ENOENT") throw asDiskError(error, directory)
+    return undefined
+  }
+}
+
+type Meta = { readonly _tag: "State"; readonly state: MetaState } | { readonly _tag: "Fault"; readonly reason: string }
+
+const readMeta = async (disk: Disk, directory: string): Promise<Meta> => {
+  if (!(await disk.exists(`${directory}/${META_NAME}`))) return { _tag: "Fault", reason: "the file is missing" }
+  try {
+    return { _tag: "State", state: await MetaFile.read(disk, directory) }
+  } catch (error) {
+    if (error instanceof JournalCorrupt) return { _tag: "Fault", reason: error.reason }
+    if (error instanceof FormatUnsupported) return { _tag: "Fault", reason: error.message }
+    throw error
+  }
+}
+
+const verifyDirectory = async (findings: Findings, disk: Disk, directory: string): Promise<void> => {
+  const meta = await readMeta(disk, directory)
+  const path = `${directory}/${META_NAME}`
+  if (meta._tag === "Fault") findings.problem({ file: path, offset: 0, reason: meta.reason })
+  if (await disk.exists(`${path}.tmp`)) findings.note({ file: `${path}.tmp`, text: "an unfinished file" })
+  const journal = journalDirectory(directory)
+  // Without meta it is not known which batches count; the logs are read all the same.
+  const isReadable = meta._tag === "State" && (await disk.exists(journal))
+  const logs = isReadable ? await verifyJournal(findings, disk, { directory: journal, meta: meta.state }) : new Map()
+  if (!isReadable && meta._tag === "State" && !meta.state.clean) {
+    findings.problem({ file: journal, offset: 0, reason: "the directory is missing" })
+  }
+  await verifyLogs(findings, disk, directory, logs)
+  await verifyQuarantine(findings, disk, quarantineDirectory(directory))
+}
+
+const verifyLogs = async (
+  findings: Findings,
+  disk: Disk,
+  dataDirectory: string,
+  journal: ReadonlyMap<string, JournalLog>
+): Promise<void> => {
+  const parent = logsDirectory(dataDirectory)
+  const entries = (await disk.exists(parent)) ? await disk.list(parent) : []
+  const onDisk = new Set<string>()
+  for (const { kind, name } of entries) {
+    const directory = `${parent}/${name}`
+    if (kind !== "directory" || !isLogName(name)) {
+      findings.problem({ file: directory, offset: 0, reason: "not a log of the runelog" })
+      continue
+    }
+    onDisk.add(name)
+    await verifyLog(findings, { disk, log: name, directory, journal: journal.get(name) })
+  }
+  for (const [name, log] of journal) {
+    if (!onDisk.has(name)) await verifyLog(findings, { disk, log: name, directory: `${parent}/${name}`, journal: log })
+  }
+}
+
+/** A record keeps its log read-only until somebody decides; what was cut off is there to be looked at. */
+const verifyQuarantine = async (findings: Findings, disk: Disk, directory: string): Promise<void> => {
+  if (!(await disk.exists(directory))) return
+  for (const { name } of await disk.list(directory)) {
+    const file = `${directory}/${name}`
+    const log = /^(.*)\.json$/.exec(name)?.[1]
+    if (log === undefined) findings.note({ file, text: "a copy of what was cut off" })
+    else
+      findings.problem({
+        file,
+        log,
+        offset: 0,
+        reason: "damage is on record: the log is read-only until it is repaired"
+      })
+  }
+}

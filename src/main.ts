@@ -5,8 +5,8 @@ import { runCli } from "./cli/Cli.ts"
 import type { DemoLog } from "./cli/demo/DemoLog.ts"
 import { processTerminal } from "./cli/ProcessTerminal.ts"
 import type { ExitCode, VerbEntry } from "./cli/Verb.ts"
-import type { VerifiedFault, VerifyReport } from "./cli/verify.ts"
-import { readVersion } from "./config/Environment.ts"
+import type { VerifyReport } from "./cli/verify.ts"
+import { dataDirectory, readEnvironment, readVersion } from "./config/Environment.ts"
 
 export interface Start {
   /** The file that was started, to start it again. */
@@ -27,6 +27,14 @@ const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
         verify: verifyDirectory,
         command: [process.execPath, start.launcher]
       })
+    }
+  },
+  {
+    name: "verify",
+    summary: "reads a whole data directory and says what is wrong with it, if anything",
+    load: async () => {
+      const { makeVerify } = await import("./cli/verify.ts")
+      return makeVerify({ dataDirectory: (flag) => dataDirectory(readEnvironment(), flag), verify: verifyDirectory })
     }
   }
 ]
@@ -50,27 +58,12 @@ const demoLog = (log: Runelog): DemoLog => ({
   close: () => log.close()
 })
 
-/** Reads every entry of every log; each page is checked on its way. */
-const verifyDirectory = async (directory: string): Promise<VerifyReport> => {
-  const [{ Runelog }, { SegmentCorrupt }] = await Promise.all([
-    import("#runelog/Runelog.ts"),
-    import("#runelog/Errors.ts")
-  ])
-  const log = await Runelog.open({ directory })
-  const report = { logs: 0, entries: 0, bytes: 0, faults: [] as Array<VerifiedFault> }
+const verifyDirectory = async (directory: string): Promise<VerifyReport | "missing"> => {
+  const [{ verify }, { DataMissing }] = await Promise.all([import("#runelog/Verify.ts"), import("#runelog/Errors.ts")])
   try {
-    for (const name of await log.list()) {
-      report.logs += 1
-      for await (const body of demoLog(log).read(name)) {
-        report.entries += 1
-        report.bytes += body.length
-      }
-    }
+    return await verify({ directory })
   } catch (error) {
-    if (!(error instanceof SegmentCorrupt)) throw error
-    report.faults.push({ file: error.file, offset: error.offset, reason: error.reason })
-  } finally {
-    await log.close()
+    if (error instanceof DataMissing) return "missing"
+    throw error
   }
-  return report
 }

@@ -64,7 +64,7 @@ const demonstrate = async (parts: DemoParts, terminal: Terminal, interruption: A
     const reports = await runRounds({ parts, terminal, directory, signal })
     const verified = await parts.verify(directory)
     if (verified === "missing") throw new WriterFailed("the writer left no data")
-    const survived = verified.faults.length === 0 && reports.every(isWhole)
+    const survived = verified.problems.length === 0 && reports.every(isWhole)
     terminal.write(renderVerdict(terminal, reports, verified, survived))
     return { rounds: reports, verified, survived }
   } finally {
@@ -116,16 +116,18 @@ const renderVerdict = (
   survived: boolean
 ): string => {
   const last = reports.at(-1)
-  const mark = verified.faults.length === 0 ? terminal.paint("good", "✓") : terminal.paint("bad", "✗")
-  const faults = verified.faults.map(({ file, offset, reason }) => `           ${file} at byte ${offset}: ${reason}\n`)
-  const checked = `  ${mark} verify  ${number(verified.entries).padStart(6)} entries read back, ${verified.faults.length} faults\n`
+  const mark = verified.problems.length === 0 ? terminal.paint("good", "✓") : terminal.paint("bad", "✗")
+  const problems = verified.problems.map(
+    ({ file, offset, reason }) => `           ${file} at byte ${offset}: ${reason}\n`
+  )
+  const checked = `  ${mark} verify  ${number(verified.entries).padStart(6)} entries read back, ${verified.problems.length} problems\n`
   const verdict = survived
     ? terminal.paint(
         "good",
         `Nothing that was acknowledged is lost: ${number(last?.acknowledged ?? 0)} of ${number(last?.acknowledged ?? 0)}.`
       )
     : terminal.paint("bad", "Something that was acknowledged is lost.")
-  return `${checked}${faults.join("")}\n  ${verdict}\n`
+  return `${checked}${problems.join("")}\n  ${verdict}\n`
 }
 
 const silent = (terminal: Terminal): Terminal => ({ ...terminal, write: () => {} })

@@ -3,17 +3,18 @@
 import { parseArgs } from "node:util"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
 
-export interface VerifiedFault {
-  readonly file: string
-  readonly offset: number
-  readonly reason: string
-}
-
 export interface VerifyReport {
   readonly logs: number
+  readonly segments: number
+  readonly sealed: number
+  /** Entries in segments. */
   readonly entries: number
+  /** Batches that so far only the journal holds; the next start brings them into the segments. */
+  readonly batches: number
   readonly bytes: number
-  readonly faults: ReadonlyArray<VerifiedFault>
+  readonly problems: ReadonlyArray<{ readonly file: string; readonly offset: number; readonly reason: string }>
+  /** What is no fault, but good to know. */
+  readonly notes: ReadonlyArray<{ readonly file: string; readonly text: string }>
 }
 
 export interface VerifyParts {
@@ -44,7 +45,7 @@ export const makeVerify = (parts: VerifyParts): Verb => ({
     const report = await parts.verify(directory)
     if (report === "missing") return refuse(terminal, exitCode.notFound, `there is no data at ${directory}`)
     terminal.write(options.json ? `${JSON.stringify({ directory, ...report })}\n` : render(terminal, directory, report))
-    return report.faults.length === 0 ? exitCode.done : exitCode.failed
+    return report.problems.length === 0 ? exitCode.done : exitCode.failed
   }
 })
 
@@ -66,11 +67,19 @@ const readOptions = (args: ReadonlyArray<string>): Options | string => {
 }
 
 const render = (terminal: Terminal, directory: string, report: VerifyReport): string => {
-  const read = `${report.entries.toLocaleString("en-US")} entries in ${report.logs.toLocaleString("en-US")} logs at ${directory}`
-  const faults = report.faults.map(
+  const problems = report.problems.map(
     ({ file, offset, reason }) => `${terminal.paint("bad", "damaged")} ${file} at byte ${offset}: ${reason}\n`
   )
+  const notes = report.notes.map(({ file, text }) => `${terminal.paint("quiet", "note")} ${file}: ${text}\n`)
   const verdict =
-    faults.length === 0 ? terminal.paint("good", "sound") : terminal.paint("bad", `${faults.length} faults`)
-  return `${faults.join("")}${verdict}: ${read}\n`
+    problems.length === 0
+      ? terminal.paint("good", "sound")
+      : terminal.paint("bad", amount(problems.length, { one: "problem", many: "problems" }))
+  const waiting =
+    report.batches === 0 ? "" : `, ${amount(report.batches, { one: "batch", many: "batches" })} in the journal`
+  const read = `${amount(report.entries, { one: "entry", many: "entries" })} in ${amount(report.logs, { one: "log", many: "logs" })}`
+  return `${problems.join("")}${notes.join("")}${verdict}: ${read}${waiting}, at ${directory}\n`
 }
+
+const amount = (value: number, word: { readonly one: string; readonly many: string }): string =>
+  `${value.toLocaleString("en-US")} ${value === 1 ? word.one : word.many}`

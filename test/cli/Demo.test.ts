@@ -10,7 +10,16 @@ import type { VerifyReport } from "#src/cli/verify.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const writer = fileURLToPath(new URL("./fixture/writer.ts", import.meta.url))
-const sound: VerifyReport = { logs: 4, entries: 9, bytes: 900, faults: [] }
+const sound: VerifyReport = {
+  logs: 4,
+  segments: 4,
+  sealed: 0,
+  entries: 9,
+  batches: 0,
+  bytes: 900,
+  problems: [],
+  notes: []
+}
 
 /** A log that holds this many entries of every name, one of them changed if asked. */
 const logHolding = (entries: number, options: { readonly alteredEventId?: number } = {}): DemoLog => ({
@@ -65,8 +74,8 @@ describe("the demo", () => {
   })
 
   it("fails when the log is damaged", async () => {
-    const faults = [{ file: "journal/1", offset: 12, reason: "checksum" }]
-    const { code, output } = await runDemo({ log: logHolding(5_000), verified: { ...sound, faults }, args: [] })
+    const problems = [{ file: "journal/1", offset: 12, reason: "checksum" }]
+    const { code, output } = await runDemo({ log: logHolding(5_000), verified: { ...sound, problems }, args: [] })
     expect(code).toBe(1)
     expect(output).toContain("journal/1 at byte 12: checksum")
     expect(output).toContain("Something that was acknowledged is lost.")

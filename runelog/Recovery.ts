@@ -112,6 +112,7 @@ const adopt = async (options: RecoveryOptions, application: Application, log: Lo
   const segment = isFirst ? startSegment(log) : lastSegment(log)
   const fits =
     segment !== undefined &&
+    segment.seal === undefined &&
     frameEventId(slab.view, start) === firstEventId &&
     framePreviousCrc(slab.view, start) === log.crc
   if (!fits) {

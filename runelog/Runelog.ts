@@ -169,22 +169,36 @@ export class Runelog {
   /** Closes and seals all of the log so far, dropping superseded deltas; returns the newest digest. */
   seal(log: string): Promise<string> {
     return this.using(log, async (state) => {
-      const last = state.segments[state.segments.length - 1]
-      if (last === undefined || state.removing) throw new LogUnknown({ log })
       if (this.readOnly !== undefined) throw this.readOnly
       if (state.damage !== undefined) throw state.damage
-      last.closing = true
-      const count = state.segments.length
-      await this.committer.drained()
+      const count = await this.closeSegment(state)
       await sealSegments(this.parts, state, count).catch(async (error) => {
         await noteDamage(this.parts, state, error)
         throw error
       })
       const seal = state.segments[count - 1]?.seal
-      // What was waiting was refused, and nothing of the log is left to seal.
       if (seal === undefined) throw new LogUnknown({ log })
       return seal.sha256
     })
+  }
+
+  /** Lets no frame be added to the segments there are, once those under way are durable; returns how many they are. */
+  private async closeSegment(state: LogState): Promise<number> {
+    for (;;) {
+      const count = state.segments.length
+      const last = state.segments[count - 1]
+      if (last === undefined || state.removing) throw new LogUnknown({ log: state.name })
+      last.closing = true
+      await this.drained()
+      // It is gone when all that was in it was refused: then the one before it is the last.
+      if (state.segments[count - 1] === last) return count
+    }
+  }
+
+  /** Everything taken so far is durable or refused. Of a poisoned writer neither is known, so nothing may build on it. */
+  private async drained(): Promise<void> {
+    await this.committer.drained()
+    if (this.committer.poisoned !== undefined) throw this.committer.poisoned
   }
 
   /** Removes a log and its files; resolves when that is durable. */
@@ -201,7 +215,10 @@ export class Runelog {
     if (this.readOnly !== undefined) throw this.readOnly
     if (isUnknown(state)) throw new LogUnknown({ log })
     state.removing = true
-    await this.committer.drained()
+    await this.drained().catch((error) => {
+      state.removing = false
+      throw error
+    })
     await this.committer.remove(state).catch((error) => {
       state.removing = false
       throw error
@@ -265,7 +282,7 @@ export class Runelog {
   checkpoint(): Promise<void> {
     return this.call(async () => {
       if (this.readOnly !== undefined) throw this.readOnly
-      await this.committer.drained()
+      await this.drained()
       await this.parts.maintenance.checkpoint(this.committer.sequence)
     })
   }

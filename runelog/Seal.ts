@@ -62,8 +62,7 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
   }
   await target.close()
   await log.gate.exclusive(async () => {
-    await replace(options, log, sealed, { path, temporary })
-    log.segments[at] = sealed
+    await replace(options, log, sealed, { at, path, temporary })
   })
 }
 
@@ -115,7 +114,7 @@ const replace = async (
   options: SealOptions,
   log: LogState,
   sealed: SegmentState,
-  place: { readonly path: string; readonly temporary: string }
+  place: { readonly at: number; readonly path: string; readonly temporary: string }
 ): Promise<void> => {
   const { disk, files, store } = options
   const directory = store.logDirectory(log.name)
@@ -127,6 +126,8 @@ const replace = async (
   }
   await files.forget(place.path)
   await disk.rename(place.temporary, place.path)
+  // Whatever fails from here on, the file is the new one.
+  log.segments[place.at] = sealed
   await disk.syncDirectory(directory).catch(syncFailed(directory))
   await store.writeIndex(log, sealed)
 }

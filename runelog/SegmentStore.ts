@@ -1,7 +1,7 @@
 // Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
 // them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
 import type { Disk } from "./Disk.ts"
-import { isFull, syncFailed } from "./Errors.ts"
+import { isFull, SyncFailed } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
 import { encodeIndex } from "./IndexFile.ts"
 import type { Limits } from "./Limits.ts"
@@ -23,6 +23,9 @@ export interface SegmentStoreOptions {
 export class SegmentStore {
   private readonly options: SegmentStoreOptions
   private rootUnsynced = false
+  private rootSyncing: Promise<void> | undefined
+  /** The first sync that failed. A later one may claim success over what was lost with it: none is trusted any more. */
+  private failure: SyncFailed | undefined
 
   constructor(options: SegmentStoreOptions) {
     this.options = options
@@ -117,6 +120,7 @@ export class SegmentStore {
 
   private async sync(log: LogState): Promise<void> {
     for (const segment of log.segments) await this.syncSegment(log, segment)
+    if (this.failure !== undefined) throw this.failure
     const oldest = log.pending[0]
     log.unsyncedSequence = oldest === undefined ? 0 : oldest.sequence
     if (log.unsyncedSequence === 0) this.options.onSynced(log)
@@ -128,9 +132,9 @@ export class SegmentStore {
     const { disk, files } = this.options
     const path = this.segmentPath(log.name, segment)
     segment.unsynced = false
-    await files.use(path, (file) => file.sync()).catch(syncFailed(path))
+    await this.trusted(path, () => files.use(path, (file) => file.sync()))
     if (segment.entryUnsynced) {
-      await disk.syncDirectory(this.logDirectory(log.name)).catch(syncFailed(path))
+      await this.trusted(path, () => disk.syncDirectory(this.logDirectory(log.name)))
       segment.entryUnsynced = false
     }
     if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES) await this.writeIndex(log, segment)
@@ -175,9 +179,26 @@ export class SegmentStore {
 
   /** Makes new log directories durable; a checkpoint is not complete before. */
   async syncRoot(): Promise<void> {
+    // One under way may be what makes this one unnecessary, but only once it is done.
+    while (this.rootSyncing !== undefined) await this.rootSyncing
+    if (this.failure !== undefined) throw this.failure
     if (!this.rootUnsynced) return
     this.rootUnsynced = false
-    await this.options.disk.syncDirectory(this.options.directory).catch(syncFailed(this.options.directory))
+    const { directory, disk } = this.options
+    this.rootSyncing = this.trusted(directory, () => disk.syncDirectory(directory)).finally(() => {
+      this.rootSyncing = undefined
+    })
+    await this.rootSyncing
+  }
+
+  private async trusted(path: string, sync: () => Promise<void>): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+    try {
+      await sync()
+    } catch (cause) {
+      this.failure ??= new SyncFailed({ path, cause })
+      throw this.failure
+    }
   }
 }
 

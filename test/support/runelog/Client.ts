@@ -3,6 +3,7 @@
 // the models nor a disk that was switched off explain.
 import type { Runelog } from "#runelog/Runelog.ts"
 import { checkPage } from "./checkLog.ts"
+import { tagOf } from "./Hazard.ts"
 import { LogModel, type ModelEntry, type Submission, Violation } from "./LogModel.ts"
 import { turn } from "./turns.ts"
 
@@ -13,13 +14,12 @@ export interface ClientOptions {
   readonly bodyBytesMax: number
   /** The disk is gone: any refusal is fine from now on, any acknowledgement must still be true. */
   readonly isOver: () => boolean
+  /** Answers that something wrong with the disk explains. */
+  readonly explains: (tag: string) => boolean
 }
 
-/** Answers that leave nothing behind. */
+/** Answers that leave nothing behind. A full disk needs an explanation besides. */
 const refusals = new Set(["Busy", "DiskFull", "WriterClosed", "BatchTooLarge"])
-
-const tagOf = (error: unknown): string =>
-  typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
 
 export class Client {
   readonly #options: ClientOptions
@@ -27,6 +27,7 @@ export class Client {
   /** What is under way, and what it is called. */
   readonly #tasks = new Map<Promise<void>, string>()
   #violation: Violation | undefined
+  #isClosing = false
   acknowledged = 0
   refusedFull = 0
 
@@ -67,6 +68,27 @@ export class Client {
     )
   }
 
+  /** Appends to a log until it is taken, which must not need many attempts; of a poisoned writer, until it is refused. */
+  async resume(): Promise<void> {
+    const log = this.#options.logs.find(({ removing }) => !removing)
+    if (log === undefined) return
+    for (let attempt = 0; attempt < 6; attempt++) {
+      const before = this.acknowledged
+      this.append(log, { terminal: false })
+      await this.idle()
+      const isTaken = this.acknowledged > before
+      if (isTaken && this.#runelog.poisoned !== undefined)
+        throw new Violation("a poisoned writer acknowledged an append")
+      if (isTaken || this.#runelog.poisoned !== undefined) return this.#readBack()
+      await this.#turns(200)
+    }
+    throw new Violation(`${log.name}: no append is taken although the disk is sound again`)
+  }
+
+  async #readBack(): Promise<void> {
+    for (const log of this.#options.logs) if (!log.removing && log.acknowledgedHead > 0) await this.#read(log)
+  }
+
   get underWay(): ReadonlyArray<string> {
     return [...this.#tasks.values()]
   }
@@ -79,10 +101,10 @@ export class Client {
 
   #refused(log: LogModel, submission: Submission, error: unknown): void {
     const tag = tagOf(error)
+    const isStranded = tag === "EventIdOutOfOrder" && log.isStranded(submission)
+    if (refusals.has(tag) || isStranded) log.refuse(submission)
     if (tag === "DiskFull") this.refusedFull += 1
-    if (refusals.has(tag)) return log.refuse(submission)
-    if (tag === "EventIdOutOfOrder" && log.isStranded(submission)) return log.refuse(submission)
-    if (tag === "WriterPoisoned" && this.#options.isOver()) return
+    else if (refusals.has(tag) || isStranded || tag === "WriterPoisoned") return
     throw error
   }
 
@@ -90,7 +112,8 @@ export class Client {
     const { life } = log
     const after = this.#below(log.acknowledgedHead + 1)
     const page = await this.#runelog.read(log.name, { after, bytesMax: 1 + this.#below(4000) }).catch((error) => {
-      if (tagOf(error) === "LogUnknown" && (log.acknowledgedHead === 0 || log.life !== life || log.removing)) return undefined
+      if (tagOf(error) === "LogUnknown" && (log.acknowledgedHead === 0 || log.life !== life || log.removing))
+        return undefined
       if (tagOf(error) === "CursorBeyondEnd" && log.life !== life) return undefined
       if (this.#isGone(log, life)) return undefined
       throw error
@@ -109,7 +132,6 @@ export class Client {
     await this.#runelog.seal(log.name).catch((error) => {
       if (tagOf(error) === "LogUnknown" && acknowledgedHead === 0) return
       if (this.#isGone(log, life)) return
-      if (tagOf(error) === "DiskFull") return
       throw error
     })
   }
@@ -122,8 +144,8 @@ export class Client {
         await this.#runelog.remove(log.name)
         log.clear()
       } catch (error) {
-        if (!refusals.has(tagOf(error))) throw error
-        log.removing = false
+        if (refusals.has(tagOf(error))) log.removing = false
+        throw error
       }
     })
   }
@@ -141,10 +163,21 @@ export class Client {
       .catch((error) => {
         if (this.#violation !== undefined) return
         if (error instanceof Violation) this.#violation = error
-        else if (!this.#options.isOver()) this.#violation = new Violation(`${what}: ${String(error)}`, { cause: error })
+        else if (!this.#isExplained(error))
+          this.#violation = new Violation(`${what}: ${String(error)}`, { cause: error })
       })
       .finally(() => this.#tasks.delete(task))
     this.#tasks.set(task, what)
+  }
+
+  #isExplained(error: unknown): boolean {
+    const tag = tagOf(error)
+    return this.#options.isOver() || this.#options.explains(tag) || (this.#isClosing && tag === "WriterClosed")
+  }
+
+  /** The runelog is being closed: refusals that say so are fine. */
+  closing(): void {
+    this.#isClosing = true
   }
 
   async #turns(count: number): Promise<void> {
@@ -168,7 +201,9 @@ export class Client {
     const family = this.#below(4)
     const stream = this.#below(3)
     if (draw % 3 === 0) return { body, visibility, family, stream, role: "delta" }
-    return draw % 10 === 1 ? { body, visibility, family, stream, role: "supersedes" } : { body, visibility, family, stream }
+    return draw % 10 === 1
+      ? { body, visibility, family, stream, role: "supersedes" }
+      : { body, visibility, family, stream }
   }
 }
 

@@ -1,16 +1,18 @@
 // One life of a data directory on the simulated disk, drawn from a seed: several generations of a writer, each ended by
 // a power cut, a kill or a clean close at a drawn step, recovery included. After every start all logs are compared
 // with their models.
-import { type RunelogOptions, type ResolvedLimits, resolveLimits } from "#runelog/Options.ts"
+
 import type { Disk } from "#runelog/Disk.ts"
 import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
+import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "#runelog/Options.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import { randomFrom } from "../seed.ts"
-import { checkLogs } from "./checkLog.ts"
 import { Client, modelLogs } from "./Client.ts"
+import { checkLogs } from "./checkLog.ts"
 import { withJitter } from "./DiskJitter.ts"
+import { type Hazard, type HazardKind, makeHazard, tagOf } from "./Hazard.ts"
 import { type LogModel, Violation } from "./LogModel.ts"
 import { settled } from "./turns.ts"
 
@@ -19,6 +21,7 @@ export interface SimulationOptions {
   /** Puts a broken disk between the engine and the simulated one. */
   readonly mutate?: (disk: Disk) => Disk
   readonly defect?: RunelogOptions["defect"]
+  readonly hazard?: HazardKind
   /** Told of every step of the disk and every end of a generation. */
   readonly trace?: (line: string) => void
 }
@@ -32,6 +35,10 @@ export interface SimulationReport {
   acknowledged: number
   recoveredFrames: number
   operations: number
+  /** Appends that were refused for want of room. */
+  refusedFull: number
+  /** Writers that stopped because the disk failed. */
+  poisoned: number
 }
 
 const directory = "/home/data"
@@ -57,6 +64,7 @@ class Simulation {
   readonly #chance: () => number
   readonly #limits: ResolvedLimits
   readonly #logs: ReadonlyArray<LogModel>
+  readonly #hazard: Hazard
   #disk = new DiskSim()
   /** Changing steps until the end comes, one way or another. */
   #stepsLeft = Number.POSITIVE_INFINITY
@@ -68,7 +76,9 @@ class Simulation {
     interruptedStarts: 0,
     acknowledged: 0,
     recoveredFrames: 0,
-    operations: 0
+    operations: 0,
+    refusedFull: 0,
+    poisoned: 0
   }
 
   constructor(options: SimulationOptions) {
@@ -76,6 +86,7 @@ class Simulation {
     this.#chance = randomFrom(options.seed)
     this.#limits = resolveLimits(limitsFrom((values) => values[this.#below(values.length)]!))
     this.#logs = modelLogs(1 + this.#below(4))
+    this.#hazard = makeHazard(options.hazard, this.#chance)
   }
 
   async run(): Promise<SimulationReport> {
@@ -92,15 +103,18 @@ class Simulation {
   async #generation(): Promise<void> {
     const inRecovery = this.#chance() < 0.3
     this.#arm(this.#below(inRecovery ? 60 : 500))
+    this.#hazard.befall(this.#disk)
     const runelog = await this.#open()
     if (runelog !== undefined) await this.#live(runelog)
     this.report.operations += this.#disk.operationCount
     this.#disk = this.#successor ?? this.#end()
     this.#successor = undefined
+    if (this.#chance() < 0.8) this.#hazard.pass(this.#disk)
   }
 
   async #lastStart(): Promise<void> {
     this.#arm(Number.POSITIVE_INFINITY)
+    this.#hazard.pass(this.#disk)
     const runelog = await this.#open()
     await settled(runelog!.close(), "close")
   }
@@ -120,7 +134,7 @@ class Simulation {
   #end(): DiskSim {
     const disk = this.#disk
     this.#options.trace?.("the end of a generation")
-    if (this.#chance() < 0.7) {
+    if (this.#chance() < 0.7 || this.#hazard.needsPowerCut(disk)) {
       this.#successor = disk.crash(this.#below(2 ** 32))
       disk.powerOff()
       this.report.crashes += 1
@@ -166,7 +180,8 @@ class Simulation {
       this.report.recoveredFrames += runelog.recovered.frames
       return runelog
     } catch (error) {
-      if (error instanceof Violation || this.#successor === undefined) throw error
+      if (error instanceof Violation) throw error
+      if (this.#successor === undefined && !this.#hazard.explains(tagOf(error), this.#disk)) throw error
       this.report.interruptedStarts += 1
       return undefined
     }
@@ -177,27 +192,51 @@ class Simulation {
       logs: this.#logs,
       chance: this.#chance,
       bodyBytesMax: this.#limits.bodyBytesMax,
-      isOver: () => this.#successor !== undefined
+      isOver: () => this.#successor !== undefined,
+      explains: (tag) => this.#hazard.explains(tag, this.#disk)
     })
     const steps = 20 + this.#below(150)
-    for (let step = 0; step < steps && this.#successor === undefined; step++) await settled(client.step(), "a step")
+    for (let step = 0; step < steps && this.#successor === undefined && runelog.poisoned === undefined; step++) {
+      this.#hazard.befall(this.#disk)
+      await settled(client.step(), () => `a step beside ${client.underWay.join()}`)
+    }
+    if (this.#successor === undefined) await this.#recuperate(runelog, client)
     if (this.#successor === undefined && this.#chance() < 0.4) {
       await this.#close(runelog, client)
     } else {
       if (this.#successor === undefined) this.#end()
+      client.closing()
       await settled(client.idle(), () => `when the disk is gone, ${client.underWay.join()}`)
-      await settled(runelog.close().catch(() => undefined), "close without a disk")
+      await settled(
+        runelog.close().catch(() => undefined),
+        "close without a disk"
+      )
     }
     this.report.acknowledged += client.acknowledged
+    this.report.refusedFull += client.refusedFull
+  }
+
+  /** The disk is sound again: a writer that was only short of room goes on, one that is poisoned never does. */
+  async #recuperate(runelog: Runelog, client: Client): Promise<void> {
+    if (this.#options.hazard === undefined || this.#chance() < 0.3) return
+    await settled(client.idle(), () => `${client.underWay.join()} beside the hazard`)
+    if (this.#successor !== undefined) return
+    if (runelog.poisoned !== undefined) this.report.poisoned += 1
+    this.#hazard.pass(this.#disk)
+    const stepsLeft = this.#stepsLeft
+    this.#stepsLeft = Number.POSITIVE_INFINITY
+    await settled(client.resume(), "going on after the hazard")
+    this.#stepsLeft = stepsLeft
   }
 
   async #close(runelog: Runelog, client: Client): Promise<void> {
     if (this.#chance() < 0.5) await settled(client.idle(), "the work under way")
+    client.closing()
     try {
       await settled(runelog.close(), "close")
       if (this.#successor === undefined) this.report.closes += 1
     } catch (error) {
-      if (this.#successor === undefined) throw error
+      if (this.#successor === undefined && !this.#hazard.explains(tagOf(error), this.#disk)) throw error
     }
     await settled(client.idle(), "the work under way at the close")
     // The page cache is what it is: a clean close promises no more than the syncs it made.
@@ -210,6 +249,8 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
   try {
     return await new Simulation(options).run()
   } catch (error) {
-    throw new Violation(`SEED=${options.seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Violation(`SEED=${options.seed}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error
+    })
   }
 }

@@ -46,7 +46,8 @@ export const checkPage = (log: LogModel, page: Page, { after, filter }: PageChec
   const skipTo = (eventId: number): void => {
     for (; expected < eventId; expected++) {
       const entry = log.entry(expected)
-      const hidden = entry !== undefined && !passes({ visibility: entry.visibility ?? 0, family: entry.family ?? 0 }, filter)
+      const hidden =
+        entry !== undefined && !passes({ visibility: entry.visibility ?? 0, family: entry.family ?? 0 }, filter)
       if (!hidden) fail(expected, "is missing from a page")
     }
   }

@@ -49,6 +49,8 @@ export type ResponseItem =
       readonly tool_name: string
       /** The arguments as the model wrote them: JSON text, perhaps broken. */
       readonly arguments_text: string
+      /** Why they must not be used, where whoever read them knows that already. */
+      readonly unusable?: { readonly code: "invalid_arguments" | "arguments_too_large"; readonly message: string }
       readonly tool?: ToolFacts
       readonly native?: Native
     }

@@ -19,7 +19,8 @@ const done = write("hook.completed")
 const over = { Start: "refuse", Succeed: "refuse", Fail: "refuse", Cancel: "refuse" } as const
 
 const table: Table<HookRunStatus, HookCommand> = {
-  queued: { Start: start, Succeed: "refuse", Fail: "refuse", Cancel: { to: "canceled", runes: done } },
+  // A hook that never ran leaves no rune: the end of its turn is its end.
+  queued: { Start: start, Succeed: "refuse", Fail: "refuse", Cancel: "refuse" },
   running: {
     // A crash of the server leaves a running hook behind; starting it again is one attempt more.
     Start: start,

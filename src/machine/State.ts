@@ -162,6 +162,8 @@ export interface MutableTurn {
   hooks: Array<MutableHook>
   retry: MutableRetry | null
   usage: MutableTotals
+  /** Since when its clock runs; it stands while the conversation is suspended. */
+  clock_ms: number | null
 }
 
 export interface MutableLastTurn {
@@ -194,6 +196,8 @@ export interface MutableAgent {
   turns: number
   tool_calls: number
   usage: MutableTotals
+  /** Time its turns took, up to the last time its clock was stopped. */
+  wall_ms: number
   turn: MutableTurn | null
   last_turn: MutableLastTurn | null
   last_error: (ErrorInfo & { event_id: number }) | null
@@ -295,6 +299,9 @@ export interface MutableConversation {
   turns: number
   tool_calls: number
   usage: MutableTotals
+  /** Time in which some turn ran, up to the last time the clock was stopped, and since when it runs. */
+  wall_ms: number
+  clock_ms: number | null
   outcomes: Array<MutableOutcome>
   grants: Array<MutableGrant>
   decisions: Array<MutableDecision>
@@ -346,6 +353,8 @@ export const emptyConversation = (conversationId: ConversationId): ConversationS
     turns: 0,
     tool_calls: 0,
     usage: noUsage(),
+    wall_ms: 0,
+    clock_ms: null,
     outcomes: [],
     grants: [],
     decisions: [],

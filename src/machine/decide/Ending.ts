@@ -10,7 +10,7 @@ import { agent as agentMachine } from "../Agent.ts"
 import type { CallFailure } from "../Command.ts"
 import { errorInfo } from "../ErrorTable.ts"
 import { hook as hookMachine } from "../Hook.ts"
-import { addUsage, batchOf, isOpen } from "../Select.ts"
+import { addUsage, batchOf, familyOf, isOpen } from "../Select.ts"
 import type { AgentState, CallState, Totals } from "../State.ts"
 import { tool } from "../Tool.ts"
 import { type TurnStatus, turn as turnMachine } from "../Turn.ts"
@@ -166,18 +166,38 @@ export const terminatedPayload = (agent: AgentState, reason: string): PayloadOf<
   stats: statsOf(agent)
 })
 
-/** Ends an agent: by force it may be in the middle of a turn, otherwise not. */
-export const endAgent = (
-  sheet: Drafting,
-  agent: AgentState,
-  options: { readonly reason: string; readonly force: boolean }
-): undefined => {
-  if (options.force && agent.turn !== null) {
-    interruptTurn(sheet, { agent, turn: agent.turn }, { reason: options.reason })
+/** Ends what hangs on an agent and would outlive it: those it spawned, then its calls outside any turn. */
+export const endDependants = (sheet: Drafting, agent: AgentState, reason: string): undefined => {
+  for (const one of familyOf(sheet.state, agent.agent_id)) {
+    if (one === agent) continue
+    endLooseCalls(sheet, one, "parent_closed")
+    endOne(sheet, one, { reason: "parent_closed", force: true })
   }
+  endLooseCalls(sheet, agent, reason)
+}
+
+const endLooseCalls = (sheet: Drafting, agent: AgentState, reason: string): undefined => {
   for (const call of sheet.state.calls) {
     const isLoose = call.agent_id === agent.agent_id && call.turn_id === null && isOpen(call)
-    if (isLoose) endCall(sheet, call, options.reason, "cancel")
+    if (isLoose) endCall(sheet, call, reason, "cancel")
+  }
+}
+
+interface AgentEnd {
+  readonly reason: string
+  readonly force: boolean
+}
+
+/** Ends an agent and all it spawned, children first. */
+export const endAgent = (sheet: Drafting, agent: AgentState, options: AgentEnd): undefined => {
+  endDependants(sheet, agent, options.reason)
+  endOne(sheet, agent, options)
+}
+
+/** Ends an agent: by force it may be in the middle of a turn, otherwise not. */
+const endOne = (sheet: Drafting, agent: AgentState, options: AgentEnd): undefined => {
+  if (options.force && agent.turn !== null) {
+    interruptTurn(sheet, { agent, turn: agent.turn }, { reason: options.reason })
   }
   sheet.step(agentMachine, agent.status, {
     _tag: options.force ? "ForceKill" : "Kill",

@@ -3,10 +3,10 @@ import { agent as agentMachine } from "../Agent.ts"
 import type { AgentRequest, AgentSpec } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { limits } from "../Limits.ts"
-import { agentOf, aliveAgents, familyOf, isAlive } from "../Select.ts"
+import { agentOf, aliveAgents, isAlive } from "../Select.ts"
 import { session } from "../Session.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
-import { endAgent, terminatedPayload } from "./Ending.ts"
+import { endAgent, endDependants, terminatedPayload } from "./Ending.ts"
 import { requireAgent } from "./Require.ts"
 
 type Of<Tag extends AgentRequest["_tag"]> = Extract<AgentRequest, { readonly _tag: Tag }>
@@ -49,6 +49,7 @@ const completeInit = (sheet: Drafting, command: Of<"CompleteAgentInit">): undefi
 const failInit = (sheet: Drafting, command: Of<"FailAgentInit">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
+  endDependants(sheet, agent, command.error.message)
   const payload = { agent_id: agent.agent_id, error: command.error }
   sheet.step(agentMachine, agent.status, { _tag: "FailInit", payload, place: { agent_id: agent.agent_id } })
 }
@@ -60,11 +61,7 @@ const kill = (sheet: Drafting, command: Of<"KillAgent">): undefined => {
     sheet.refuse("invalid_state", `Agent is ${agent.status}: Kill does not apply`, { state: agent.status })
     return
   }
-  for (const one of familyOf(sheet.state, agent.agent_id)) {
-    const reason = one === agent ? command.reason : "parent_closed"
-    // A polite kill of the parent is still the end of its children.
-    endAgent(sheet, one, { reason, force: command.force || one !== agent })
-  }
+  endAgent(sheet, agent, command)
 }
 
 const send = (sheet: Drafting, command: Of<"SendAgentMessage">): undefined => {
@@ -84,6 +81,7 @@ const exhaust = (sheet: Drafting, command: Of<"ExhaustBudget">): undefined => {
   const place = { agent_id: agent.agent_id }
   const payload = { agent_id: agent.agent_id, which, used, limit }
   if (command.consequence === "terminate") {
+    endDependants(sheet, agent, "budget_exhausted")
     const terminated = { payload: terminatedPayload(agent, "budget_exhausted"), place }
     sheet.step(agentMachine, agent.status, { _tag: "TerminateExhausted", exhausted: { payload, place }, terminated })
     return

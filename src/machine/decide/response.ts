@@ -65,7 +65,8 @@ const refusalOf = (item: CallItem, parsed: ParsedArguments, around: Surroundings
 }
 
 const planCall = (item: CallItem, callId: CallId, around: Surroundings): PlannedCall => {
-  const parsed = parseArguments(item.arguments_text)
+  const parsed: ParsedArguments =
+    item.unusable === undefined ? parseArguments(item.arguments_text) : { _tag: "Bad", ...item.unusable }
   const facts = item.tool ?? unknownFacts
   const values = parsed._tag === "Good" ? parsed.value : {}
   const refusal = refusalOf(item, parsed, around)

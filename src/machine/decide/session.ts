@@ -26,10 +26,9 @@ const create = (sheet: Drafting, command: Of<"CreateConversation">): undefined =
 
 const close = (sheet: Drafting, command: Of<"Close">): undefined => {
   sheet.step(session, sheet.state.session.status, { _tag: "Close", reason: command.reason })
-  // Children go first, so that no agent is ever left without its parent.
-  for (const agent of [...aliveAgents(sheet.state)].reverse()) {
-    endAgent(sheet, agent, { reason: "session_closing", force: true })
-  }
+  const alive = aliveAgents(sheet.state)
+  const tops = alive.filter((agent) => !alive.some((other) => other.agent_id === agent.parent_id))
+  for (const agent of tops) endAgent(sheet, agent, { reason: "session_closing", force: true })
 }
 
 export const finalStats = (state: ConversationState) => ({

@@ -134,9 +134,16 @@ const start = (sheet: Drafting, command: Of<"StartCall">): undefined => {
   sheet.step(tool, call.status, { _tag: "Start", payload, place: placeOfCall(call) })
 }
 
+/** Only what has started can tell of itself; an approved call that never ran cannot. */
+const requireStarted = (sheet: Drafting, call: CallState): undefined => {
+  if (call.status !== "executing" || call.attempt > 0) return undefined
+  return sheet.refuse("invalid_state", `${call.call_id} has not started`, { state: call.status })
+}
+
 const progress = (sheet: Drafting, command: Of<"AppendProgress">): undefined => {
   const call = requireCall(sheet, command.call_id)
   if (call === undefined) return
+  requireStarted(sheet, call)
   const { _tag: _, ...payload } = command
   sheet.step(tool, call.status, { _tag: "Progress", payload, place: placeOfCall(call) })
 }
@@ -153,6 +160,10 @@ const commandOfStatus = {
 const finish = (sheet: Drafting, command: Of<"FinishCall">): undefined => {
   const call = requireCall(sheet, command.call_id)
   if (call === undefined) return
+  if (command.status !== "error" && command.status !== "cancelled") requireStarted(sheet, call)
+  if (command.status === "sandbox_violation" && call.attempt === 0) {
+    sheet.refuse("invalid_state", `${call.call_id} has not started`, { state: call.status })
+  }
   const { _tag: _, ...payload } = command
   sheet.step(tool, call.status, { _tag: commandOfStatus[command.status], payload, place: placeOfCall(call) })
 }

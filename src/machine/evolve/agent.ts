@@ -23,6 +23,7 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   turns: 0,
   tool_calls: 0,
   usage: noUsage(),
+  wall_ms: 0,
   turn: null,
   last_turn: null,
   last_error: null,

@@ -2,6 +2,7 @@
 import type { ConversationConfig } from "../../rune/kinds/shared.ts"
 import { sessionLands } from "../Session.ts"
 import type { MutableConversation } from "../State.ts"
+import { startClocks, stopClocks } from "./clock.ts"
 import { findAgent, type Handlers } from "./Parts.ts"
 
 const reasonIs = (state: MutableConversation, reason: string | null): void => {
@@ -38,11 +39,13 @@ export const sessionHandlers: Handlers<"session"> = {
     state.session.status = sessionLands(state.session.status, rune)
     reasonIs(state, rune.payload.reason)
     state.session.budget_info = rune.payload.budget_info ?? null
+    stopClocks(state, rune.ts_ms)
   },
   "session.unsuspended": (state, rune) => {
     state.session.status = sessionLands(state.session.status, rune)
     reasonIs(state, null)
     forgiveExhaustion(state)
+    startClocks(state, rune.ts_ms)
   },
   "session.closing": (state, rune) => {
     state.session.status = sessionLands(state.session.status, rune)

@@ -8,6 +8,7 @@ import { agentLands } from "../Agent.ts"
 import { limits } from "../Limits.ts"
 import { type MutableAgent, type MutableConversation, type MutableHook, type MutableTurn, noUsage } from "../State.ts"
 import { turnLands } from "../Turn.ts"
+import { startClock, stopClock } from "./clock.ts"
 import { addTo, beyond, findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
 
 type TerminalRune = RuneOf<"turn.completed"> | RuneOf<"turn.interrupted"> | RuneOf<"turn.error">
@@ -25,7 +26,8 @@ const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
   call_ids: [],
   hooks: [],
   retry: null,
-  usage: noUsage()
+  usage: noUsage(),
+  clock_ms: null
 })
 
 const newHook = (planned: PlannedHook): MutableHook => ({
@@ -75,6 +77,7 @@ const endTurn = (
   const usage = rune.payload.usage
   if (usage !== undefined) count(state, agent, turn, beyond(usage, turn.usage))
   dropBatch(state, turn)
+  stopClock(state, agent, turn, rune.ts_ms)
   agent.turn = null
   agent.last_turn = { turn_id: turn.turn_id, status: turnLands(turn.status, rune) }
   agent.status = agentLands(agent.status, rune)
@@ -98,7 +101,9 @@ const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
     if (agent === undefined) return
     const from = agent.queue.find((one) => queuedIds?.includes(one.event_id))?.from_agent_id
     if (queuedIds !== undefined) agent.queue = agent.queue.filter((one) => !queuedIds.includes(one.event_id))
-    agent.turn = newTurn(rune)
+    const turn = newTurn(rune)
+    agent.turn = turn
+    startClock(state, turn, rune.ts_ms)
     agent.status = agentLands(agent.status, rune)
     agent.turns += 1
     state.turns += 1

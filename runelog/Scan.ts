@@ -194,7 +194,7 @@ export const findIntactFrame = async (
 }
 
 /** A seal is a few numbers and two digests; no file ends in more than this of an unfinished one. */
-const SEAL_BYTES_MAX = 512
+export const SEAL_BYTES_MAX = 512
 const KIND_OFFSET = 14
 
 /** Whether the bytes from `offset` on can be a seal that was being written when the machine stopped. */

@@ -3,7 +3,7 @@
 import type { Disk, DiskFile } from "./Disk.ts"
 import { type Bytes, frameCrc, frameEventId, frameKind, frameKindOf, frameLastId, framePreviousCrc } from "./Frame.ts"
 import { decodeIndex, type IndexContent } from "./IndexFile.ts"
-import { findIntactFrame, looksLikeSeal, type ScanEnd, type ScanFault, scanFrames } from "./Scan.ts"
+import { findIntactFrame, looksLikeSeal, type ScanEnd, type ScanFault, SEAL_BYTES_MAX, scanFrames } from "./Scan.ts"
 import { parseSeal, type Seal } from "./SealFrame.ts"
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import { segmentDigest } from "./SegmentDigest.ts"
@@ -139,32 +139,35 @@ const walkFrame = (findings: Findings, place: SegmentPlace, { walked, index, byt
   if (isIndexed) walked.indexEntries += 1
 }
 
+interface FoundEnd extends Opened {
+  readonly end: ScanEnd
+  readonly index: IndexContent | undefined
+}
+
 /** Whether the frames end where and how they must. */
-const verifyEnd = async (
-  findings: Findings,
-  place: SegmentPlace,
-  found: Opened & { readonly end: ScanEnd; readonly index: IndexContent | undefined }
-): Promise<boolean> => {
-  const { end, file, index, size } = found
-  const good = end.openBatch ?? end
-  const fault = endFault(place, end, index)
-  // What is missing behind a seal may be in the journal; what is wrong before it is not.
-  const isBehind = end.seal === undefined || fault?.offset === end.offset
-  const covered = isBehind && good.lastEventId >= place.journalFirstId - 1
+const verifyEnd = async (findings: Findings, place: SegmentPlace, found: FoundEnd): Promise<boolean> => {
+  const { end } = found
+  const fault = endFault(place, end, found.index)
   if (fault === undefined) return true
-  const isUnfinishedSeal =
-    fault === end.fault &&
-    !covered &&
-    good.lastEventId === (place.lastEventId ?? good.lastEventId) &&
-    (index?.durableBytes ?? 0) <= good.offset &&
-    (await looksLikeSeal(file, fault.offset, { endOffset: size })) &&
-    (await findIntactFrame(file, fault.offset, { endOffset: size })) === undefined
-  if (!isUnfinishedSeal) {
-    report(findings, place, fault, covered)
-    return covered
+  // What is missing behind a seal may be in the journal; what is wrong before it is not.
+  const isBehind = end.seal === undefined || fault.offset === end.offset
+  const covered = isBehind && (end.openBatch ?? end).lastEventId >= place.journalFirstId - 1
+  if (!covered && (await isUnfinishedSeal(place, found))) {
+    findings.note({ file: place.path, log: place.log, text: `a seal at byte ${fault.offset} was never finished` })
+    return true
   }
-  findings.note({ file: place.path, log: place.log, text: `a seal at byte ${fault.offset} was never finished` })
-  return true
+  report(findings, place, fault, covered)
+  return covered
+}
+
+/** Whether what lies behind the good frames is the seal that was being written when the machine stopped. */
+const isUnfinishedSeal = async (place: SegmentPlace, { end, file, index, size }: FoundEnd): Promise<boolean> => {
+  if (end.fault === undefined || end.seal !== undefined || end.openBatch !== undefined) return false
+  const rest = { endOffset: size }
+  const isComplete = end.lastEventId === place.lastEventId && size - end.offset <= SEAL_BYTES_MAX
+  const isPromised = index !== undefined && index.durableBytes > end.offset
+  if (isPromised || !(isComplete || (await looksLikeSeal(file, end.offset, rest)))) return false
+  return (await findIntactFrame(file, end.offset, rest)) === undefined
 }
 
 const endFault = (place: SegmentPlace, end: ScanEnd, index: IndexContent | undefined): ScanFault | undefined => {

@@ -310,6 +310,7 @@ export class Runelog {
   private async closeNow(): Promise<void> {
     const { lock, maintenance, meta, store } = this.parts
     this.committer.close()
+    this.watchers.tellAll()
     await this.committer.idle()
     await Promise.allSettled(this.calls)
     await maintenance.stop()

@@ -41,9 +41,11 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
     headCrc: next === undefined ? log.durableCrc : segment.headCrc!,
     lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1
   }
-  const dropped = segment.thinnable ? await files.use(path, (source) => findSuperseded(source, place)) : NOTHING
+  const { dropped, frames } = segment.thinnable
+    ? await files.use(path, (source) => findSuperseded(source, place))
+    : { dropped: NOTHING, frames: place.lastEventId - segment.firstEventId + 1 }
   if (dropped.size === 0) {
-    await files.use(path, (file) => sealInPlace(file, place))
+    await files.use(path, (file) => sealInPlace(file, place, frames))
     await store.writeIndex(log, segment)
     return
   }
@@ -79,14 +81,14 @@ interface Place {
 }
 
 /** Nothing is dropped: the digest of the bytes as they are, and the seal behind them. */
-const sealInPlace = async (file: DiskFile, place: Place): Promise<void> => {
+const sealInPlace = async (file: DiskFile, place: Place, frames: number): Promise<void> => {
   const { headCrc, lastEventId, previousSha256, segment } = place
   const size = await file.size()
   if (size < segment.writtenBytes) throw cutShort(place, size)
   // What lies there is a seal that was never finished.
   if (size > segment.writtenBytes) await file.truncate(segment.writtenBytes)
   const sha256 = await segmentDigest(file, segment.writtenBytes, previousSha256)
-  const seal = { frames: lastEventId - segment.firstEventId + 1, headCrc, sha256, previousSha256 }
+  const seal = { frames, headCrc, sha256, previousSha256 }
   const sealBytes = await writeSeal(file, seal, {
     offset: segment.writtenBytes,
     eventId: lastEventId,
@@ -162,19 +164,29 @@ const rewrite = async (source: DiskFile, target: DiskFile, what: Rewrite): Promi
   Object.assign(sealed, { seal, sealBytes, headCrc, bytes: offset, durableBytes: offset, writtenBytes: offset })
 }
 
+interface Superseded {
+  readonly dropped: ReadonlySet<number>
+  /** Frames of the segment, which are fewer than its events where something was dropped before. */
+  readonly frames: number
+}
+
 /** The ids of deltas that a later frame of the segment supersedes. */
-const findSuperseded = async (source: DiskFile, place: Place): Promise<ReadonlySet<number>> => {
+const findSuperseded = async (source: DiskFile, place: Place): Promise<Superseded> => {
   const { log, path, segment } = place
   const dropped = new Set<number>()
   const open = new Map<number, Array<number>>()
+  let frames = 0
   const start = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
   const end = await scanFrames(source, start, {
     endOffset: segment.writtenBytes,
-    onFrame: ({ view }, at) => noteDelta(view, at, open, dropped)
+    onFrame: ({ view }, at) => {
+      frames += 1
+      return noteDelta(view, at, open, dropped)
+    }
   })
   if (end.fault !== undefined) throw new SegmentCorrupt({ log, file: path, ...end.fault })
   if (end.offset < segment.writtenBytes) throw cutShort(place, end.offset)
-  return dropped
+  return { dropped, frames }
 }
 
 const noteDelta = (view: DataView, at: number, open: Map<number, Array<number>>, dropped: Set<number>): undefined => {

@@ -22,6 +22,11 @@ export class Watchers {
     return () => void this.everywhere.delete(listener)
   }
 
+  /** Tells those who watch a single log, whichever it is: they wait for something that will not come. */
+  tellAll(): void {
+    for (const listeners of this.byLog.values()) for (const listener of listeners) listener()
+  }
+
   get isEmpty(): boolean {
     return this.byLog.size === 0 && this.everywhere.size === 0
   }

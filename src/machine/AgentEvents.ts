@@ -115,11 +115,12 @@ const toolStarted: StepOf<"tool.started"> = (projection, rune) => {
 }
 
 const toolResult: StepOf<"tool.result"> = (projection, rune) => {
-  const call = callOf(projection, rune, rune.payload.call_id)
-  if (call === undefined) return []
+  const agent = agentOf(projection, rune.agent_id)
+  const call = agent?.calls.find((one) => one.call_id === rune.payload.call_id)
+  if (agent === undefined || call === undefined) return []
   const { status, error, duration_ms: durationMs } = rune.payload
   call.is_running = false
-  const others = agentOf(projection, rune.agent_id)?.calls.some((one) => one.is_running) ?? false
+  const others = agent.calls.some((one) => one.is_running)
   const done: AgentEvent = {
     type: "tool_completed",
     tool_name: call.tool_name,

@@ -4,7 +4,8 @@
  */
 import { hash } from "node:crypto"
 
-const byCodeUnit = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0)
+/** Keys of one object are never equal. */
+const byCodeUnit = (left: string, right: string): number => (left < right ? -1 : 1)
 
 /** JSON with sorted keys and without undefined members. The value must be plain JSON. */
 export const canonicalJson = (value: unknown): string => {

@@ -38,9 +38,9 @@ export const checkReplay = (runes: ReadonlyArray<AnyRune>, options: ReplayOption
   for (const [index, rune] of runes.entries()) {
     live = evolve(live, rune)
     if (snapshotEvery === 0 || (index + 1) % snapshotEvery !== 0) continue
-    const text = snapshotOf(live)
-    live = restoreSnapshot(text)
-    if (canonicalHash(live) !== canonicalHash(JSON.parse(text))) {
+    const before = canonicalHash(live)
+    live = restoreSnapshot(snapshotOf(live))
+    if (canonicalHash(live) !== before) {
       const detail = "a snapshot reads back differently"
       violations.push({ invariant: "INV-SNAPSHOT-INTEGRITY", event_id: rune.event_id, detail })
     }

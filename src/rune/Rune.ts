@@ -65,7 +65,7 @@ export const stamp = (draft: RuneDraft, place: Stamp): Rune => {
 /** Whether this build knows the rune's kind at the rune's version. */
 export const isKnown = (rune: AnyRune): rune is Rune => lookup(rune.kind)?.version === rune.schema_version
 
-export type DecodeFault = "not_json" | "bad_envelope" | "bad_payload" | "no_upcast_path"
+export type DecodeFault = "not_json" | "bad_envelope" | "bad_payload"
 
 export class RuneMalformed extends Data.TaggedError("RuneMalformed")<{
   readonly fault: DecodeFault
@@ -87,10 +87,7 @@ const makeChecker = (schema: Schema.ConstraintCodec<unknown, unknown>): Checker 
   const decode = Schema.decodeUnknownResult(schema)
   return {
     accepts: Schema.is(schema),
-    explain: (input) => {
-      const outcome = decode(input)
-      return Result.isFailure(outcome) ? String(outcome.failure) : "no fault found"
-    }
+    explain: (input) => String(Result.merge(decode(input)))
   }
 }
 
@@ -145,11 +142,8 @@ const decodeUncommon = (value: unknown): Result.Result<AnyRune, RuneMalformed> =
     return Result.succeed(open as UnknownRune)
   }
   const lifted = upcast(open.kind, open.schema_version, open.payload)
-  if (lifted._tag === "NoPath") {
-    return fail("no_upcast_path", `no step from version ${lifted.version} of ${open.kind}`, open)
-  }
-  if (lifted._tag === "Malformed") {
-    return fail("bad_payload", `payload is not version ${lifted.version} of ${open.kind}`, open)
+  if (lifted._tag === "Refused") {
+    return fail("bad_payload", `the payload is not version ${lifted.version} of ${open.kind}`, open)
   }
   const checker = checkerOf(definition.kind)
   if (!checker.accepts(lifted.payload)) return fail("bad_payload", checker.explain(lifted.payload), open)
@@ -162,7 +156,7 @@ export const decode = (text: string): Result.Result<AnyRune, RuneMalformed> => {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    return fail("not_json", error instanceof Error ? error.message : String(error))
+    return fail("not_json", (error as SyntaxError).message)
   }
   return decodeValue(value)
 }

@@ -55,8 +55,8 @@ const stepOf: ReadonlyMap<string, UpcastStep> = new Map(
 export type Upcast =
   | { readonly _tag: "Current"; readonly payload: unknown }
   | { readonly _tag: "Lifted"; readonly payload: unknown; readonly version: number }
-  | { readonly _tag: "NoPath"; readonly version: number }
-  | { readonly _tag: "Malformed"; readonly version: number }
+  /** There is no step from this version, or the payload was never of it. */
+  | { readonly _tag: "Refused"; readonly version: number }
 
 /** Lifts a payload of a known kind as far as the current version. */
 export const upcast = (kind: string, version: number, payload: unknown): Upcast => {
@@ -65,8 +65,7 @@ export const upcast = (kind: string, version: number, payload: unknown): Upcast 
   let lifted = payload
   for (let at = version; at < current; at++) {
     const next = stepOf.get(`${kind}@${at}`)
-    if (next === undefined) return { _tag: "NoPath", version: at }
-    if (!next.accepts(lifted)) return { _tag: "Malformed", version: at }
+    if (next === undefined || !next.accepts(lifted)) return { _tag: "Refused", version: at }
     lifted = next.lift(lifted)
   }
   return { _tag: "Lifted", payload: lifted, version: current }

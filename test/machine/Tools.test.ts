@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { canonicalHash } from "#src/machine/Canonical.ts"
+import type { ResponseItem } from "#src/machine/Command.ts"
 import { parseArguments } from "#src/machine/decide/response.ts"
 import { pendingEffects } from "#src/machine/Effects.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
@@ -124,6 +125,12 @@ describe("what a model may write", () => {
   it("more calls than are run: the rest get an error each", () => {
     const items = Array.from({ length: limits.callsPerResponseMax + 2 }, () => callItem("read", readTool))
     expect(results(new Story().inBatch(...items))).toEqual(["too_many_calls", "too_many_calls"])
+  })
+
+  it("is not read again when whoever read it knows it is no use", () => {
+    const unusable = { code: "arguments_too_large", message: "9 MB were sent" } as const
+    const story = new Story().inBatch({ ...callItem("read", readTool, "{}"), unusable } as ResponseItem)
+    expect(results(story)).toEqual(["arguments_too_large"])
   })
 
   it("keeps unreadable arguments for a person, cut to a limit", () => {

@@ -53,7 +53,7 @@ describe("upcasting", () => {
   })
 
   it("says where the path ends", () => {
-    expect(upcast("tool.result", 0, {})).toEqual({ _tag: "NoPath", version: 0 })
+    expect(upcast("tool.result", 0, {})).toEqual({ _tag: "Refused", version: 0 })
     expect(upcast("tool.result", 2, 5)).toEqual({ _tag: "Current", payload: 5 })
     expect(upcast("dream.started", 3, 5)).toEqual({ _tag: "Current", payload: 5 })
   })

@@ -216,10 +216,10 @@ const hookEvent = (hook: ProjectedHook, status: RunStatus): StateEventBody & { r
 })
 
 const hookStarted: StepOf<"hook.started"> = (projection, rune) => {
+  const agent = agentOf(projection, rune.agent_id)
   const hook = hookOf(projection, rune)
-  if (hook === undefined) return []
-  const calls = agentOf(projection, rune.agent_id)?.calls ?? []
-  hook.tool_run_ids = calls.flatMap((call) =>
+  if (agent === undefined || hook === undefined) return []
+  hook.tool_run_ids = agent.calls.flatMap((call) =>
     rune.payload.call_ids.some((id) => id === call.call_id) ? [call.run_id] : []
   )
   hook.attempt = rune.payload.attempt

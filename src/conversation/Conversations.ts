@@ -1,227 +1,345 @@
 // All conversations of a process: who is in memory, who can leave it, and what goes on after a restart. A conversation
 // is loaded when somebody speaks to it or when it has work, at most once at a time, and leaves when it has had
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
-
 import type * as Cause from "effect/Cause"
-import type * as Effect from "effect/Effect"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/Decide.ts"
-import type { Effect as Pending } from "../machine/Effects.ts"
-import { pendingEffects } from "../machine/Effects.ts"
 import { fold } from "../machine/Evolve.ts"
 import { resolveAfterCrash } from "../machine/Recovery.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import type { IdSource } from "../rune/IdSource.ts"
-import type { ConversationId } from "../rune/Ids.ts"
-import { isConversationId } from "../rune/Ids.ts"
+import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
-import { Actor, type Submitted } from "./Actor.ts"
-import { ConversationUnknown, type LogRefused } from "./Errors.ts"
+import type { RunFork } from "../supervise/Supervisor.ts"
+import type { Submitted } from "./Actor.ts"
+import {
+  CommandRefused,
+  ConversationUnknown,
+  ConversationUnreadable,
+  type LogRefused,
+  RuntimeClosed
+} from "./Errors.ts"
 import { limits } from "./Limits.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
-import { Reactor } from "./Reactor.ts"
+import { type Employer, type Household, Resident, type Workers } from "./Resident.ts"
 
 /** Where conversations come from and go to. */
 export interface ConversationLog extends RuneSink {
   /** The newest usable snapshot, if there is one; the value is given away. */
   readonly snapshot: (conversationId: ConversationId) => Promise<ConversationState | undefined>
+  /** Reads the state before it returns; later changes are not its business. */
   readonly saveSnapshot: (state: ConversationState) => Promise<void>
   /** Runes after the given event, page by page. */
   readonly pages: (conversationId: ConversationId, after: number) => AsyncIterable<ReadonlyArray<AnyRune>>
-}
-
-export interface Workers {
-  readonly perform: (pending: Pending) => Effect.Effect<void>
 }
 
 export interface ConversationsOptions {
   readonly log: ConversationLog
   readonly ids: IdSource
   readonly clock: WallClock
+  readonly monotonicMs: () => number
   readonly intensity: RestartIntensity
+  readonly runFork?: RunFork
   /** Conversations kept in memory without need; older idle ones leave first. */
   readonly residentMax?: number
-  /** The work of one conversation; made when it is loaded. */
-  readonly workers: (resident: Resident) => Workers
+  /** A conversation without work leaves memory after this long without use. */
+  readonly idleAfterMs?: number
+  /** Commands of clients to one conversation that may wait for the disk. */
+  readonly mailboxMax?: number
+  /** The work of one conversation; made when there is some. */
+  readonly workers: (employer: Employer) => Workers
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
+  /** A snapshot could not be written: costs time at the next load, and nothing else. */
+  readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
 
-/** A conversation in memory. */
-export interface Resident {
-  readonly actor: Actor
-  readonly changed: (signal: AbortSignal) => Promise<void>
+export interface Recovered {
+  readonly loaded: number
+  /** Conversations that go on by themselves. */
+  readonly resumed: number
+  readonly failed: ReadonlyArray<unknown>
 }
 
-interface Loaded extends Resident {
-  readonly reactor: Reactor
-  snapshotAt: number
-}
+/** Causes that no later append of this process can get around. */
+const isForGood = (cause: unknown): boolean =>
+  ["WriterPoisoned", "WriterClosed", "JournalCorrupt", "LogDamaged"].includes(
+    String((cause as { readonly _tag?: unknown } | null)?._tag)
+  )
 
 export class Conversations {
   private readonly options: ConversationsOptions
-  private readonly loaded = new Map<ConversationId, Loaded>()
-  private readonly loading = new Map<ConversationId, Promise<Loaded>>()
-  private closing = false
+  private readonly household: Household
+  private readonly loaded = new Map<ConversationId, Resident>()
+  private readonly loading = new Map<ConversationId, Promise<Resident>>()
+  /** Conversations whose log refused runes: appends that are still under way, and how often it happened. */
+  private readonly draining = new Map<ConversationId, Promise<void>>()
+  private readonly refusals = new Map<ConversationId, number>()
+  private readonly timers = new Set<NodeJS.Timeout>()
+  private sweeper: NodeJS.Timeout | undefined
+  private closing: Promise<void> | undefined
 
   constructor(options: ConversationsOptions) {
     this.options = options
+    const { clock, ids, intensity, log: sink, mailboxMax = limits.mailboxMax, runFork } = options
+    this.household = {
+      actor: { sink, ids, clock, mailboxMax },
+      reactor: runFork === undefined ? { intensity } : { intensity, runFork },
+      workers: options.workers,
+      onCrash: (resident, work, cause) => options.onCrash?.(resident.actor.conversationId, work, cause),
+      onQuiet: (resident) => this.quiet(resident),
+      onFailure: (resident, error) => this.abandon(resident, error)
+    }
   }
 
   get resident(): number {
     return this.loaded.size
   }
 
+  /** The states of the conversations in memory; read them, and do not keep them across an await. */
+  residentStates(): ReadonlyArray<ConversationState> {
+    return [...this.loaded.values()].map(({ state }) => state)
+  }
+
   /** Creates the conversation that the command names. */
-  create(
+  async create(
     command: Extract<Command, { readonly _tag: "CreateConversation" }>,
     idempotency?: Idempotency
   ): Promise<Submitted> {
     const id = command.conversation_id
-    const loaded = this.loaded.get(id) ?? this.adopt(emptyConversation(id))
-    return loaded.actor.submit(command, idempotency)
+    if (!isConversationId(id)) {
+      const refusal = { code: "bad_request", message: `"${String(id).slice(0, 80)}" is no conversation id` } as const
+      throw new CommandRefused({ refusal, command: command._tag })
+    }
+    const resident = this.loaded.get(id) ?? (await this.loadOrBegin(id))
+    try {
+      return await resident.actor.submit(command, idempotency)
+    } finally {
+      // Refused, and nothing was ever written: there is no such conversation.
+      if (resident.state.head === 0) this.forget(resident)
+    }
+  }
+
+  private async loadOrBegin(id: ConversationId): Promise<Resident> {
+    try {
+      return await this.load(id)
+    } catch (error) {
+      if (!(error instanceof ConversationUnknown)) throw error
+      return this.loaded.get(id) ?? this.adopt(emptyConversation(id))
+    }
   }
 
   /** Speaks to a conversation, loading it if need be. */
   async submit(conversationId: string, command: Command, idempotency?: Idempotency): Promise<Submitted> {
-    return (await this.load(conversationId)).actor.submit(command, idempotency)
+    return (await this.present(conversationId)).actor.submit(command, idempotency)
   }
 
   /** The state of a conversation; read it, and do not keep it across an await. */
   async state(conversationId: string): Promise<ConversationState> {
-    return (await this.load(conversationId)).actor.state
+    return (await this.present(conversationId)).state
   }
 
-  /** The conversation in memory. Rejects when there is no such conversation. */
-  load(conversationId: string): Promise<Loaded> {
+  /** The conversation in memory. It may leave again at the next await. */
+  private async present(conversationId: string): Promise<Resident> {
+    for (;;) {
+      const resident = await this.load(conversationId)
+      if (this.loaded.get(resident.actor.conversationId) === resident) return resident
+    }
+  }
+
+  /** Loads the conversation. Rejects when there is no such conversation. */
+  load(conversationId: string): Promise<Resident> {
     if (!isConversationId(conversationId))
       return Promise.reject(new ConversationUnknown({ conversation_id: conversationId }))
+    if (this.closing !== undefined) return Promise.reject(new RuntimeClosed({ conversation_id: conversationId }))
     const known = this.loaded.get(conversationId)
-    if (known !== undefined) {
-      this.loaded.delete(conversationId)
-      this.loaded.set(conversationId, known)
-      return Promise.resolve(known)
-    }
+    if (known !== undefined) return Promise.resolve(this.touch(known))
     const loading = this.loading.get(conversationId) ?? this.loadNow(conversationId)
     this.loading.set(conversationId, loading)
     return loading
   }
 
-  private async loadNow(conversationId: ConversationId): Promise<Loaded> {
+  private touch(resident: Resident): Resident {
+    resident.usedMs = this.options.monotonicMs()
+    return this.toEnd(resident)
+  }
+
+  /** The most recently used come last. */
+  private toEnd(resident: Resident): Resident {
+    const id = resident.actor.conversationId
+    this.loaded.delete(id)
+    this.loaded.set(id, resident)
+    return resident
+  }
+
+  private async loadNow(conversationId: ConversationId): Promise<Resident> {
     try {
-      const state = await this.read(conversationId)
-      const snapshotAt = state.head
-      const loaded = this.adopt(state)
-      loaded.snapshotAt = snapshotAt
+      await this.draining.get(conversationId)
+      const { snapshotAt, state } = await this.read(conversationId)
+      if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
       const { drafts } = resolveAfterCrash(state, { at_ms: this.options.clock.nowMs() })
-      if (drafts.length > 0) await loaded.actor.record(drafts)
-      loaded.reactor.react()
-      return loaded
+      const resident = this.adopt(state)
+      resident.snapshotAt = snapshotAt
+      if (drafts.length > 0) await resident.actor.record(drafts)
+      resident.reactor.react()
+      return resident
     } finally {
       this.loading.delete(conversationId)
     }
   }
 
   /** The fold of the log, from the newest snapshot on. */
-  private async read(conversationId: ConversationId): Promise<ConversationState> {
+  private async read(id: ConversationId): Promise<{ state: ConversationState; snapshotAt: number }> {
     const { log } = this.options
-    let state = (await log.snapshot(conversationId)) ?? emptyConversation(conversationId)
-    for await (const runes of log.pages(conversationId, state.head)) state = fold(runes, state)
-    if (state.head === 0) throw new ConversationUnknown({ conversation_id: conversationId })
-    return state
+    let state = (await log.snapshot(id)) ?? emptyConversation(id)
+    const snapshotAt = state.head
+    try {
+      for await (const runes of log.pages(id, state.head)) state = fold(runes, state)
+    } catch (cause) {
+      throw new ConversationUnreadable({ conversation_id: id, after: state.head, cause })
+    }
+    if (state.head === 0) throw new ConversationUnknown({ conversation_id: id })
+    return { state, snapshotAt }
   }
 
-  private adopt(state: ConversationState): Loaded {
-    const { options } = this
-    const id = state.conversation_id
-    const actor = new Actor({
-      conversationId: id,
-      state,
-      sink: options.log,
-      ids: options.ids,
-      clock: options.clock,
-      mailboxMax: limits.mailboxMax,
-      onChange: () => reactor.react(),
-      onFailure: (failed, error) => this.abandon(failed, error)
-    })
-    const resident: Resident = { actor, changed: (signal) => reactor.changed(signal) }
-    const workers = options.workers(resident)
-    const reactor: Reactor = new Reactor({
-      actor,
-      perform: workers.perform,
-      intensity: options.intensity,
-      onCrash: (work, cause) => options.onCrash?.(id, work, cause)
-    })
-    const loaded: Loaded = { ...resident, reactor, snapshotAt: 0 }
-    this.loaded.set(id, loaded)
-    void this.evict()
-    return loaded
+  private adopt(state: ConversationState): Resident {
+    const resident = new Resident(this.household, state)
+    this.touch(resident)
+    this.sweepLater()
+    if (this.loaded.size > this.residentMax) this.evict()
+    return resident
   }
 
-  /** Memory ran ahead of a log that took no more: forget it, and read the log again at the next use. */
-  private abandon(actor: Actor, error: LogRefused): void {
-    const loaded = this.loaded.get(actor.conversationId)
-    if (loaded?.actor === actor) this.loaded.delete(actor.conversationId)
-    void loaded?.reactor.stop()
+  private get residentMax(): number {
+    return this.options.residentMax ?? limits.residentMax
+  }
+
+  private forget(resident: Resident): void {
+    const id = resident.actor.conversationId
+    if (this.loaded.get(id) === resident) this.loaded.delete(id)
+    resident.actor.retire()
+  }
+
+  /** Memory ran ahead of a log that took no more: forget it, and read the log again when it is needed. */
+  private abandon(resident: Resident, error: LogRefused): void {
+    const id = resident.actor.conversationId
+    this.forget(resident)
+    // What was sent after the refused append must not land behind what the next reader of the log writes.
+    const drained = Promise.all([resident.actor.drained(), resident.stop()]).then(() => {
+      if (this.draining.get(id) === drained) this.draining.delete(id)
+    })
+    this.draining.set(id, drained)
     this.options.onLogRefused?.(error)
+    if (resident.hasWork && !isForGood(error.cause)) this.loadLater(id)
   }
 
-  /** Lets conversations leave memory that have nothing to do, the longest unused first. */
-  private async evict(): Promise<void> {
-    const residentMax = this.options.residentMax ?? limits.residentMax
-    if (this.loaded.size <= residentMax) return
-    for (const [id, loaded] of this.loaded) {
-      if (this.loaded.size <= residentMax) return
-      await this.leave(id, loaded)
+  /** Work that a full disk or the like has stopped goes on by itself when there is room again. */
+  private loadLater(id: ConversationId): void {
+    const refusals = this.refusals.get(id) ?? 0
+    this.refusals.set(id, refusals + 1)
+    const delayMs = limits.reloadAfterMs[Math.min(refusals, limits.reloadAfterMs.length - 1)]
+    const timer = setTimeout(() => {
+      this.timers.delete(timer)
+      // Whatever keeps it from being read keeps it from going on; the next to speak to it is told.
+      this.load(id).catch(() => undefined)
+    }, delayMs)
+    timer.unref()
+    this.timers.add(timer)
+  }
+
+  private quiet(resident: Resident): void {
+    if (this.refusals.size > 0) this.refusals.delete(resident.actor.conversationId)
+    if (resident.isSnapshotDue) void this.saveSnapshot(resident)
+  }
+
+  private async saveSnapshot(resident: Resident): Promise<void> {
+    const { state } = resident
+    resident.snapshotAt = state.head
+    try {
+      await this.options.log.saveSnapshot(state)
+    } catch (cause) {
+      this.options.onSnapshotFailed?.(state.conversation_id, cause)
     }
   }
 
-  private async leave(id: ConversationId, loaded: Loaded): Promise<boolean> {
-    const { actor, reactor } = loaded
-    const isBusy = !actor.isQuiet || !reactor.isIdle || pendingEffects(actor.state).length > 0
-    if (isBusy || this.loaded.get(id) !== loaded) return false
-    this.loaded.delete(id)
-    if (actor.state.head - loaded.snapshotAt >= limits.snapshotEveryRunes)
-      await this.options.log.saveSnapshot(actor.state)
+  /** Lets conversations leave memory until there are few enough, the longest unused first. */
+  private evict(): void {
+    let looked = this.loaded.size - this.residentMax + limits.evictionLooks
+    for (const resident of this.loaded.values()) {
+      if (this.loaded.size <= this.residentMax || looked === 0) return
+      looked -= 1
+      // One that has work goes to the end of the line, so that the next search does not meet it again at once.
+      if (!this.leave(resident)) this.toEnd(resident)
+    }
+  }
+
+  private leave(resident: Resident): boolean {
+    if (resident.isBusy || this.loaded.get(resident.actor.conversationId) !== resident) return false
+    this.forget(resident)
+    if (resident.isSnapshotDue) void this.saveSnapshot(resident)
     return true
   }
 
-  /** Makes an idle conversation leave memory now; false when it has work. */
-  async unload(conversationId: ConversationId): Promise<boolean> {
-    const loaded = this.loaded.get(conversationId)
-    return loaded === undefined ? true : this.leave(conversationId, loaded)
+  private sweepLater(): void {
+    if (this.sweeper !== undefined || this.closing !== undefined) return
+    const idleAfterMs = this.options.idleAfterMs ?? limits.idleAfterMs
+    this.sweeper = setTimeout(() => {
+      this.sweeper = undefined
+      this.sweep(idleAfterMs)
+      if (this.loaded.size > 0) this.sweepLater()
+    }, idleAfterMs / 2)
+    this.sweeper.unref()
   }
 
-  /** Loads the given conversations, a few at a time, so that what they have to do goes on. */
-  async recover(
-    conversationIds: Iterable<ConversationId>
-  ): Promise<{ readonly loaded: number; readonly pending: number; readonly failed: ReadonlyArray<unknown> }> {
-    const queue = [...conversationIds]
+  /** Lets every conversation leave that has no work and has not been used for so long. */
+  sweep(idleAfterMs: number): void {
+    const beforeMs = this.options.monotonicMs() - idleAfterMs
+    for (const resident of [...this.loaded.values()]) if (resident.usedMs <= beforeMs) this.leave(resident)
+  }
+
+  /** Makes an idle conversation leave memory now; false when it has work. */
+  unload(conversationId: ConversationId): boolean {
+    const resident = this.loaded.get(conversationId)
+    return resident === undefined || this.leave(resident)
+  }
+
+  /** Loads the given conversations, a few at a time, so that what they have to do goes on; the others leave again. */
+  async recover(conversationIds: Iterable<ConversationId>): Promise<Recovered> {
+    const ids = conversationIds[Symbol.iterator]()
     const failed: Array<unknown> = []
     let loaded = 0
-    let pending = 0
+    let resumed = 0
     const lane = async (): Promise<void> => {
-      for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
+      for (let next = ids.next(); next.done !== true; next = ids.next()) {
         try {
-          const { actor } = await this.load(id)
+          const resident = await this.load(next.value)
           loaded += 1
-          pending += pendingEffects(actor.state).length
+          if (!this.leave(resident)) resumed += 1
         } catch (error) {
           failed.push(error)
         }
       }
     }
     await Promise.all(Array.from({ length: limits.recoveryLanes }, lane))
-    return { loaded, pending, failed }
+    return { loaded, resumed, failed }
   }
 
   /** Stops all work where it is; unfinished turns go on at the next start. */
-  async close(): Promise<void> {
-    if (this.closing) return
-    this.closing = true
+  close(): Promise<void> {
+    this.closing ??= this.closeNow()
+    return this.closing
+  }
+
+  private async closeNow(): Promise<void> {
+    clearTimeout(this.sweeper)
+    for (const timer of this.timers) clearTimeout(timer)
+    // `closing` is set when this goes on, so what is being loaded now ends there.
+    await Promise.allSettled(this.loading.values())
     const all = [...this.loaded.values()]
-    await Promise.all(all.map(({ reactor }) => reactor.stop()))
-    await Promise.all(all.map(({ actor }) => actor.settled().catch(() => undefined)))
+    await Promise.all(all.map((resident) => resident.stop()))
+    await Promise.all([...all.map(({ actor }) => actor.drained()), ...this.draining.values()])
+    for (const resident of all) if (resident.isSnapshotDue) await this.saveSnapshot(resident)
+    this.loaded.clear()
   }
 }

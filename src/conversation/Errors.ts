@@ -32,22 +32,37 @@ export class LogRefused extends Data.TaggedError("LogRefused")<{
   }
 }
 
+/** The conversation has left memory; whoever comes next loads it again. */
+export class ActorRetired extends Data.TaggedError("ActorRetired")<{ readonly conversation_id: string }> {
+  override get message() {
+    return `${this.conversation_id} has left memory`
+  }
+}
+
+/** The server is stopping. Nothing was written. */
+export class RuntimeClosed extends Data.TaggedError("RuntimeClosed")<{ readonly conversation_id: string }> {
+  override get message() {
+    return `${this.conversation_id} takes no more commands: the server is stopping`
+  }
+}
+
 export class ConversationUnknown extends Data.TaggedError("ConversationUnknown")<{ readonly conversation_id: string }> {
   override get message() {
     return `there is no conversation ${this.conversation_id}`
   }
 }
 
-/** The stored runes do not make sense to this build. */
+/** The stored runes cannot be read, or do not make sense to this build. */
 export class ConversationUnreadable extends Data.TaggedError("ConversationUnreadable")<{
   readonly conversation_id: string
-  readonly event_id: number
+  /** The last event that could be read. */
+  readonly after: number
   readonly cause: unknown
 }> {
   override get message() {
-    return `rune ${this.event_id} of ${this.conversation_id} cannot be read: ${String(this.cause)}`
+    return `${this.conversation_id} cannot be read beyond event ${this.after}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
   }
 }
 
-export type SubmitError = CommandRefused | ConversationBusy | LogRefused
-export type LoadError = ConversationUnknown | ConversationUnreadable
+export type LoadError = ConversationUnknown | ConversationUnreadable | RuntimeClosed
+export type SubmitError = CommandRefused | ConversationBusy | LogRefused | LoadError

@@ -1,12 +1,31 @@
 // Every number of the conversation layer, in one table.
 
+const KIB = 1024
+
 export const limits = {
-  /** Commands of one conversation that may wait for the disk. */
+  /** Commands of clients to one conversation that may wait for the disk; more are refused as busy. */
   mailboxMax: 1024,
-  /** Conversations in memory without work; more leave, the longest unused first. */
+  /** When a client that was refused as busy may try again. */
+  busyRetryMs: 50,
+  /** Largest rune a client's command may cause. Smaller than the next, so that what it queues can be started. */
+  clientRuneBytesMax: 768 * KIB,
+  /** Largest rune, in bytes of JSON: the largest body of a frame. */
+  runeBytesMax: 1024 * KIB,
+  /** Largest batch of runes of one command: what the log takes, less room for the headers of its frames. */
+  batchBytesMax: 3584 * KIB,
+  /** Conversations in memory without need; more leave, the longest unused first. */
   residentMax: 10_000,
-  /** A conversation that leaves memory gets a snapshot if it has this many runes more than the last one. */
+  /** How many more conversations than have to go are looked at when some have to go. */
+  evictionLooks: 64,
+  /** A conversation without work leaves memory after this long without use. */
+  idleAfterMs: 600_000,
+  /** A snapshot is due when the log has grown by this many runes, and by this share, since the last one. */
   snapshotEveryRunes: 256,
+  snapshotGrowth: 0.5,
   /** Conversations that are loaded side by side after a restart. */
-  recoveryLanes: 16
+  recoveryLanes: 16,
+  /** Pauses before a conversation whose log refused runes is read again to go on; the last one repeats. */
+  reloadAfterMs: [1_000, 5_000, 30_000],
+  /** Longest reason a suspension gives. */
+  reasonCharsMax: 500
 } as const

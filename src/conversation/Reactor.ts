@@ -4,121 +4,186 @@
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { Command } from "../machine/Command.ts"
 import { type Effect as Pending, pendingEffects } from "../machine/Effects.ts"
 import { agentOf } from "../machine/Select.ts"
-import type { AgentId } from "../rune/Ids.ts"
+import type { ConversationState } from "../machine/State.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
-import { Supervisor } from "../supervise/Supervisor.ts"
-import { workId } from "../turn/Engine.ts"
-import type { Actor } from "./Actor.ts"
+import { type RunFork, Supervisor } from "../supervise/Supervisor.ts"
+import { describeWork, workId } from "../turn/Work.ts"
+import { limits } from "./Limits.ts"
 
-/** The work ended, nothing changed, and it is still to be done: trying again at once would only spin. */
-class WorkFutile extends Data.TaggedError("WorkFutile")<{ readonly work: string }> {}
-
-export interface ReactorOptions {
-  readonly actor: Actor
-  readonly perform: (pending: Pending) => Effect.Effect<void>
-  readonly intensity: RestartIntensity
-  /** A child crashed; for logs and metrics. */
-  readonly onCrash?: (work: string, cause: Cause.Cause<unknown>) => void
+/** The work ended and is still to be done: it got nowhere, and trying again at once may get nowhere again. */
+export class WorkFutile extends Data.TaggedError("WorkFutile")<{ readonly work: string }> {
+  override get message() {
+    return `${this.work} ended without having done anything`
+  }
 }
+
+/** What all reactors of a process share. */
+export interface ReactorOptions {
+  readonly intensity: RestartIntensity
+  readonly runFork?: RunFork
+}
+
+/** The conversation a reactor works for. */
+export interface ReactorHost {
+  readonly state: ConversationState
+  readonly perform: (pending: Pending) => Effect.Effect<void>
+  readonly insist: (command: Command) => Promise<unknown>
+  /** A child crashed; for logs and metrics. */
+  readonly onCrash: (work: string, cause: Cause.Cause<unknown>) => void
+  /** The last child is gone. */
+  readonly onIdle: () => void
+}
+
+/** What runs, and what is no longer tried. Exists only while there is any of it. */
+interface Crew {
+  readonly supervisor: Supervisor
+  readonly started: Map<string, Pending>
+  readonly givenUp: Set<string>
+}
+
+const isHeld = (pending: Pending): boolean => "held" in pending && pending.held === true
 
 export class Reactor {
   private readonly options: ReactorOptions
-  private readonly supervisor: Supervisor
-  private readonly agents = new Map<string, AgentId>()
-  private readonly givenUp = new Set<string>()
-  private waiters: Array<() => void> = []
+  private readonly host: ReactorHost
+  private crew: Crew | undefined
+  private waiters: Array<() => void> | undefined
   private scheduled = false
   private stopped = false
+  private wasSuspended = false
 
-  constructor(options: ReactorOptions) {
+  constructor(options: ReactorOptions, host: ReactorHost) {
     this.options = options
-    this.supervisor = new Supervisor({
-      onRestart: (spec, cause) => options.onCrash?.(spec.id, cause),
-      onGiveUp: (spec, cause) => this.escalate(spec, cause),
-      onEnd: () => this.react()
-    })
+    this.host = host
   }
 
   /** Nothing runs and nothing is about to. */
   get isIdle(): boolean {
-    return this.supervisor.size === 0 && !this.scheduled
+    return (this.crew?.supervisor.size ?? 0) === 0 && !this.scheduled
+  }
+
+  /** What runs now, by the names of its work. */
+  get running(): ReadonlyArray<string> {
+    return this.crew?.supervisor.ids ?? []
   }
 
   /** Compares state and work soon; cheap to call after every rune. */
   react(): void {
     if (this.scheduled || this.stopped) return
     this.scheduled = true
-    queueMicrotask(this.reconcile)
+    queueMicrotask(() => this.reconcile())
   }
 
-  private readonly reconcile = (): void => {
+  private reconcile(): void {
     this.scheduled = false
     if (this.stopped) return
-    for (const wake of this.waiters.splice(0)) wake()
-    const wanted = new Map<string, Pending>()
-    for (const pending of pendingEffects(this.options.actor.state)) wanted.set(workId(pending), pending)
-    for (const id of this.supervisor.ids) if (!wanted.has(id)) void this.supervisor.stop(id)
-    for (const id of this.givenUp) if (!wanted.has(id)) this.givenUp.delete(id)
-    for (const [id, pending] of wanted) if (!this.supervisor.has(id) && !this.givenUp.has(id)) this.start(id, pending)
+    this.wake()
+    const wanted = new Map(pendingEffects(this.host.state).map((pending) => [workId(pending), pending]))
+    this.stopUnwanted(wanted)
+    for (const [id, pending] of wanted) {
+      const isNew = !this.crew?.supervisor.has(id) && !this.crew?.givenUp.has(id)
+      if (isNew && !isHeld(pending)) this.start(id, pending)
+    }
+    if (this.isIdle) this.rest()
+  }
+
+  private stopUnwanted(wanted: ReadonlyMap<string, Pending>): void {
+    const { crew } = this
+    const isSuspended = this.host.state.session.status === "suspended"
+    // A person who lets a conversation go on wants everything tried again.
+    if (this.wasSuspended && !isSuspended) crew?.givenUp.clear()
+    this.wasSuspended = isSuspended
+    if (crew === undefined) return
+    for (const id of crew.supervisor.ids) if (!wanted.has(id)) void crew.supervisor.stop(id)
+    for (const id of crew.givenUp) if (!wanted.has(id)) crew.givenUp.delete(id)
+  }
+
+  private rest(): void {
+    if (this.crew?.givenUp.size === 0 && !this.crew.supervisor.remembersCrashes) this.crew = undefined
+    this.host.onIdle()
   }
 
   private start(id: string, pending: Pending): void {
-    if ("agent_id" in pending && pending.agent_id !== null) this.agents.set(id, pending.agent_id)
-    const { actor, perform, intensity } = this.options
-    const body = Effect.suspend(() => {
-      const before = actor.state.head
-      return Effect.flatMap(perform(pending), () => {
-        const again = actor.state.head === before && this.isWanted(id)
-        return again ? Effect.fail(new WorkFutile({ work: id })) : Effect.void
-      })
+    this.crew ??= this.makeCrew()
+    this.crew.started.set(id, pending)
+    const body = Effect.flatMap(
+      Effect.suspend(() => this.host.perform(pending)),
+      () => (this.isWanted(id) ? Effect.fail(new WorkFutile({ work: describeWork(pending) })) : Effect.void)
+    )
+    this.crew.supervisor.start(childSpec(id, { intensity: this.options.intensity }), body)
+  }
+
+  private makeCrew(): Crew {
+    const started = new Map<string, Pending>()
+    const supervisor = new Supervisor({
+      onRestart: (spec, cause) => this.host.onCrash(spec.id, cause),
+      onGiveUp: (spec, cause) => this.escalate(spec, cause),
+      onEnd: (spec) => {
+        started.delete(spec.id)
+        this.react()
+      },
+      ...(this.options.runFork === undefined ? {} : { runFork: this.options.runFork })
     })
-    this.supervisor.start(childSpec(id, { intensity }), body)
+    return { supervisor, started, givenUp: new Set() }
   }
 
   private isWanted(id: string): boolean {
-    return !this.stopped && pendingEffects(this.options.actor.state).some((pending) => workId(pending) === id)
+    if (this.stopped) return false
+    return pendingEffects(this.host.state).some((pending) => workId(pending) === id && !isHeld(pending))
   }
 
   /** Resolves at the next change of state, or when the signal aborts. */
   changed(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      this.waiters.push(resolve)
-      signal.addEventListener("abort", () => resolve(), { once: true })
+      const done = (): void => {
+        signal.removeEventListener("abort", done)
+        resolve()
+      }
+      this.waiters ??= []
+      this.waiters.push(done)
+      signal.addEventListener("abort", done)
+      if (signal.aborted || this.stopped) done()
     })
+  }
+
+  private wake(): void {
+    const { waiters } = this
+    this.waiters = undefined
+    for (const wake of waiters ?? []) wake()
   }
 
   /** The child crashed too often: its turn ends, and a person decides how to go on. */
   private escalate(spec: ChildSpec, cause: Cause.Cause<unknown>): void {
-    const { actor, intensity } = this.options
-    this.givenUp.add(spec.id)
-    this.options.onCrash?.(spec.id, cause)
-    const agentId = this.agents.get(spec.id)
-    const what = `${spec.id} crashed more than ${intensity.restartsMax} times within ${intensity.withinMs} ms`
-    const message = `${what}: ${firstLine(Cause.squash(cause))}`
-    const turnEnds =
-      agentId !== undefined && agentOf(actor.state, agentId)?.turn != null
-        ? actor.submit({
-            _tag: "FailTurn",
-            agent_id: agentId,
-            error: { error_type: "agent_crashed", message, retryable: true, source: "orchestrator" }
-          })
-        : Promise.resolve()
-    // Neither is refused in a way that matters: a conversation that is over needs no suspension.
-    void turnEnds.catch(() => undefined)
-    void actor.submit({ _tag: "Suspend", reason: message }).catch(() => undefined)
+    const pending = this.crew?.started.get(spec.id)
+    this.crew?.givenUp.add(spec.id)
+    this.host.onCrash(spec.id, cause)
+    const { restartsMax, withinMs } = spec.intensity
+    const what = pending === undefined ? spec.id : describeWork(pending)
+    const times = `failed ${restartsMax + 1} times within ${withinMs / 1000} s`
+    const message = `${what} ${times}: ${firstLine(Cause.squash(cause))}`.slice(0, limits.reasonCharsMax).toWellFormed()
+    // Neither is refused in a way that matters: a turn that is over needs no end, a closed conversation no suspension.
+    for (const command of endOf(this.host.state, pending, message)) {
+      void this.host.insist(command).catch(() => undefined)
+    }
   }
 
   /** Interrupts everything and starts nothing more. */
   async stop(): Promise<void> {
     this.stopped = true
-    for (const wake of this.waiters.splice(0)) wake()
-    await this.supervisor.stopAll()
+    this.wake()
+    await this.crew?.supervisor.stopAll()
   }
 }
 
-const firstLine = (error: unknown): string =>
-  String(error instanceof Error ? error.message : error)
-    .split("\n", 1)[0]!
-    .slice(0, 300)
+const endOf = (state: ConversationState, pending: Pending | undefined, message: string): ReadonlyArray<Command> => {
+  const agentId = pending !== undefined && "agent_id" in pending ? pending.agent_id : null
+  const suspend: Command = { _tag: "Suspend", reason: message }
+  if (agentId === null || agentOf(state, agentId)?.turn == null) return [suspend]
+  const error = { error_type: "agent_crashed", message, retryable: true, source: "orchestrator" } as const
+  return [{ _tag: "FailTurn", agent_id: agentId, error }, suspend]
+}
+
+const firstLine = (error: unknown): string => String(error instanceof Error ? error.message : error).split("\n", 1)[0]!

@@ -3,26 +3,33 @@
 import type * as Cause from "effect/Cause"
 import type { HookPort } from "../hook/Port.ts"
 import { noHooks } from "../hook/Port.ts"
+import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { Registry } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import type { AgentId, ConversationId, TurnId } from "../rune/Ids.ts"
+import type { BlobRef } from "../rune/kinds/shared.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { RuneStore } from "../store/RuneStore.ts"
 import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.ts"
+import type { RunFork } from "../supervise/Supervisor.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { Compaction } from "../turn/Compaction.ts"
-import { perform } from "../turn/Engine.ts"
+import { type EngineOptions, perform } from "../turn/Engine.ts"
 import { limits as turnLimits } from "../turn/Limits.ts"
 import { Models } from "../turn/Models.ts"
 import { Spending } from "../turn/Spending.ts"
-import { type ConversationLog, Conversations, type Resident, type Workers } from "./Conversations.ts"
+import { Streams } from "../turn/Streams.ts"
+import { type ConversationLog, Conversations } from "./Conversations.ts"
 import type { LogRefused } from "./Errors.ts"
 import type { WallClock } from "./Ports.ts"
+import type { Employer, Workers } from "./Resident.ts"
 
 /** Snapshots of folded state, if there are any: disposable, and never trusted over the log. */
 export interface SnapshotPort {
+  /** The newest good one that is not ahead of the log; the value is given away. */
   readonly newest: (conversationId: ConversationId) => Promise<ConversationState | undefined>
+  /** Reads the state before it returns. */
   readonly save: (state: ConversationState) => Promise<void>
 }
 
@@ -38,6 +45,8 @@ export interface RuntimeOptions {
   /** The log has no room for more appends right now, and when it has. */
   readonly pressure: { readonly busy: () => boolean; readonly ready: () => Promise<void> }
   readonly snapshots?: SnapshotPort
+  /** Where outputs go that are too long for a result. */
+  readonly keepOutput?: (output: string) => Promise<BlobRef>
   readonly registry: Registry
   readonly tools: ToolPort
   readonly hooks?: HookPort
@@ -46,12 +55,16 @@ export interface RuntimeOptions {
   readonly monotonicMs?: () => number
   readonly random?: () => number
   readonly intensity?: RestartIntensity
+  readonly runFork?: RunFork
   readonly residentMax?: number
+  readonly idleAfterMs?: number
+  readonly mailboxMax?: number
   /** Gathers text of a stream for this long before it becomes a rune; 0 makes every delta one. */
   readonly deltaEveryMs?: number
   readonly onLive?: (live: Live) => void
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
+  readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
 
 const logOf = ({ store, pressure, snapshots }: RuntimeOptions): ConversationLog => ({
@@ -72,45 +85,68 @@ async function* runesAfter(
   for await (const page of store.pagesNow(conversationId, { after })) yield page.runes
 }
 
-const workersOf = (options: RuntimeOptions, models: Models, resident: Resident): Workers => {
-  const { actor, changed } = resident
-  const conversationId = actor.conversationId
+/** What the engines of all conversations have in common. */
+type Shared = Omit<EngineOptions, "commands" | "changed" | "spending" | "streams" | "compaction" | "onLive">
+
+const sharedOf = (options: RuntimeOptions): Shared => ({
+  models: new Models(options.registry),
+  tools: options.tools,
+  hooks: options.hooks ?? noHooks,
+  ids: options.ids,
+  nowMs: options.clock.nowMs,
+  monotonicMs: options.monotonicMs ?? (() => performance.now()),
+  random: options.random ?? Math.random,
+  deltaEveryMs: options.deltaEveryMs ?? turnLimits.deltaEveryMs,
+  ...(options.keepOutput === undefined ? {} : { keepOutput: options.keepOutput })
+})
+
+const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: Employer): Workers => {
+  const { actor } = employer
+  const { conversationId } = actor
   const commands = {
     conversationId,
     state: () => actor.state,
-    submit: (command: Parameters<typeof actor.submit>[0]) => actor.submit(command)
+    submit: (command: Command) => actor.insist(command)
   }
-  const { onLive } = options
-  const engine = {
+  const streams = new Streams()
+  const engine: EngineOptions = {
+    ...shared,
     commands,
-    models,
-    changed,
-    tools: options.tools,
-    hooks: options.hooks ?? noHooks,
+    streams,
+    changed: (signal) => employer.changed(signal),
     spending: new Spending(),
-    compaction: new Compaction({ commands, models, ids: options.ids }),
-    ids: options.ids,
-    nowMs: options.clock.nowMs,
-    monotonicMs: options.monotonicMs ?? (() => performance.now()),
-    random: options.random ?? Math.random,
-    deltaEveryMs: options.deltaEveryMs ?? turnLimits.deltaEveryMs,
-    ...(onLive === undefined
-      ? {}
-      : { onLive: (live: Omit<Live, "conversation_id">) => onLive({ conversation_id: conversationId, ...live }) })
+    compaction: new Compaction({ commands, models: shared.models, ids: shared.ids }),
+    ...(onLive === undefined ? {} : { onLive: (live) => onLive({ conversation_id: conversationId, ...live }) })
   }
-  return { perform: (pending) => perform(engine, pending) }
+  return {
+    perform: (pending) => perform(engine, pending),
+    beforeDecision: (command) => streams.beforeDecision(command)
+  }
 }
 
+const kept = [
+  "runFork",
+  "residentMax",
+  "idleAfterMs",
+  "mailboxMax",
+  "onCrash",
+  "onLogRefused",
+  "onSnapshotFailed"
+] as const
+
+/** Options that are passed on as they are, those left out left out. */
+const passedOn = (options: RuntimeOptions): Pick<RuntimeOptions, (typeof kept)[number]> =>
+  Object.fromEntries(kept.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]))
+
 export const makeConversations = (options: RuntimeOptions): Conversations => {
-  const models = new Models(options.registry)
+  const shared = sharedOf(options)
   return new Conversations({
+    ...passedOn(options),
     log: logOf(options),
     ids: options.ids,
     clock: options.clock,
+    monotonicMs: shared.monotonicMs,
     intensity: options.intensity ?? defaultIntensity,
-    workers: (resident) => workersOf(options, models, resident),
-    ...(options.residentMax === undefined ? {} : { residentMax: options.residentMax }),
-    ...(options.onCrash === undefined ? {} : { onCrash: options.onCrash }),
-    ...(options.onLogRefused === undefined ? {} : { onLogRefused: options.onLogRefused })
+    workers: (employer) => workersOf(shared, options.onLive, employer)
   })
 }

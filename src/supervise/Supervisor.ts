@@ -1,36 +1,57 @@
 // Runs keyed children as fibers: each crash is isolated, counted and, within the intensity of its spec, answered
 // by a restart; beyond it the supervisor gives the child up and says so, once. A child that is stopped is
-// interrupted and never restarted. Crash counts outlive the child, so that a caller who starts the same
-// child again does not reset them.
+// interrupted and never restarted; one that does not end in time is left behind and counts as gone. Crash counts
+// outlive the child, so that a caller who starts the same child again does not reset them.
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { ChildSpec } from "./ChildSpec.ts"
 import { noteCrash } from "./Intensity.ts"
 
+/** A child ended although nobody had asked it to: its work is not done. */
+export class ChildVanished extends Data.TaggedError("ChildVanished")<{ readonly child: string }> {
+  override get message() {
+    return `${this.child} ended without being asked to`
+  }
+}
+
 export interface SupervisorOptions {
   /** A child crashed and will be started again. */
   readonly onRestart?: (spec: ChildSpec, cause: Cause.Cause<unknown>, restarts: number) => void
   /** A child crashed too often. */
   readonly onGiveUp: (spec: ChildSpec, cause: Cause.Cause<unknown>) => void
-  /** A child ended for good: it finished, was stopped or was given up. */
+  /** A child is gone for good: it finished, was stopped, was left behind or was given up. */
   readonly onEnd?: (spec: ChildSpec) => void
+  /** Starts a fiber; a test gives it a clock of its own. */
+  readonly runFork?: RunFork
 }
+
+export type RunFork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
 
 interface Child {
   readonly spec: ChildSpec
-  readonly fiber: Fiber.Fiber<void>
+  fiber: Fiber.Fiber<void> | undefined
+  /** Set once the child has been asked to stop. */
+  stopped: Promise<void> | undefined
 }
+
+const nanosPerMs = 1_000_000n
+
+/** Crash records beyond this many are looked through for those that no longer matter. */
+const crashRecordsMax = 64
 
 export class Supervisor {
   private readonly options: SupervisorOptions
+  private readonly runFork: RunFork
   private readonly children = new Map<string, Child>()
   private readonly crashes = new Map<string, ReadonlyArray<number>>()
 
   constructor(options: SupervisorOptions) {
     this.options = options
+    this.runFork = options.runFork ?? Effect.runFork
   }
 
   has(id: string): boolean {
@@ -45,52 +66,83 @@ export class Supervisor {
     return this.children.size
   }
 
+  /** A child that is not there now crashed before, and the count of that is kept. */
+  get remembersCrashes(): boolean {
+    return this.crashes.size > 0
+  }
+
   /** Starts a child under its id; does nothing when one runs under it already. */
   start(spec: ChildSpec, body: Effect.Effect<void, unknown>): void {
     if (this.children.has(spec.id)) return
-    // The fiber starts in the next turn, after the child is on record.
-    const fiber = Effect.runFork(Effect.andThen(Effect.yieldNow, this.supervised(spec, body)))
-    this.children.set(spec.id, { spec, fiber })
+    const child: Child = { spec, fiber: undefined, stopped: undefined }
+    this.children.set(spec.id, child)
+    child.fiber = this.runFork(this.supervised(child, body))
+    child.fiber.addObserver(() => this.gone(child))
   }
 
-  private supervised(spec: ChildSpec, body: Effect.Effect<void, unknown>): Effect.Effect<void> {
+  private supervised(child: Child, body: Effect.Effect<void, unknown>): Effect.Effect<void> {
     const attempt: Effect.Effect<void> = Effect.flatMap(Effect.exit(body), (exit) =>
-      this.ended(spec, exit).pipe(Effect.flatMap((again) => (again ? Effect.suspend(() => attempt) : Effect.void)))
+      Effect.flatMap(this.ended(child, exit), (again) => (again ? Effect.suspend(() => attempt) : Effect.void))
     )
-    return Effect.ensuring(
-      attempt,
-      Effect.sync(() => {
-        this.children.delete(spec.id)
-        this.options.onEnd?.(spec)
-      })
-    )
+    return attempt
   }
 
-  /** Decides whether a child that ended runs again. */
-  private readonly ended = (spec: ChildSpec, exit: Exit.Exit<void, unknown>): Effect.Effect<boolean> =>
-    Effect.map(Clock.currentTimeMillis, (nowMs) => {
-      if (Exit.isSuccess(exit)) {
+  /** Decides whether a child that ended runs again. Time is monotonic: a clock that is set must not cost a child. */
+  private readonly ended = (child: Child, exit: Exit.Exit<void, unknown>): Effect.Effect<boolean> =>
+    Effect.map(Clock.monotonicTimeNanos, (nowNanos) => {
+      const { spec } = child
+      if (child.stopped !== undefined) return false
+      if (Exit.isSuccess(exit) && spec.restart !== "permanent") {
         this.crashes.delete(spec.id)
-        return spec.restart === "permanent"
-      }
-      if (Cause.hasInterruptsOnly(exit.cause) || spec.restart === "temporary") return false
-      const verdict = noteCrash(spec.intensity, this.crashes.get(spec.id) ?? [], nowMs)
-      this.crashes.set(spec.id, verdict.crashes)
-      if (verdict._tag === "GiveUp") {
-        this.crashes.delete(spec.id)
-        this.options.onGiveUp(spec, exit.cause)
         return false
       }
-      this.options.onRestart?.(spec, exit.cause, verdict.crashes.length)
-      return true
+      if (spec.restart === "temporary") return false
+      const vanished = Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
+      const cause = vanished ? Cause.fail(new ChildVanished({ child: spec.id })) : exit.cause
+      return this.crashed(spec, cause, Number(nowNanos / nanosPerMs))
     })
+
+  private crashed(spec: ChildSpec, cause: Cause.Cause<unknown>, nowMs: number): boolean {
+    const verdict = noteCrash(spec.intensity, this.crashes.get(spec.id) ?? [], nowMs)
+    if (verdict._tag === "GiveUp") {
+      this.crashes.delete(spec.id)
+      this.options.onGiveUp(spec, cause)
+      return false
+    }
+    this.forgetOldCrashes(spec.intensity.withinMs, nowMs)
+    this.crashes.set(spec.id, verdict.crashes)
+    this.options.onRestart?.(spec, cause, verdict.crashes.length)
+    return true
+  }
+
+  private forgetOldCrashes(withinMs: number, nowMs: number): void {
+    if (this.crashes.size < crashRecordsMax) return
+    for (const [id, crashes] of this.crashes) {
+      if (nowMs - (crashes.at(-1) ?? 0) >= withinMs) this.crashes.delete(id)
+    }
+  }
+
+  private gone(child: Child): void {
+    if (this.children.get(child.spec.id) !== child) return
+    this.children.delete(child.spec.id)
+    this.options.onEnd?.(child.spec)
+  }
 
   /** Interrupts a child and waits for its end, at most as long as its spec allows. */
   stop(id: string): Promise<void> {
     const child = this.children.get(id)
     if (child === undefined) return Promise.resolve()
+    child.stopped ??= this.interrupt(child)
+    return child.stopped
+  }
+
+  private async interrupt(child: Child): Promise<void> {
+    // A child that stops itself while it is being started has no fiber yet.
+    await undefined
+    if (child.fiber === undefined) return
     const wait = Effect.timeoutOption(Fiber.interrupt(child.fiber), child.spec.shutdownMs)
-    return Effect.runPromise(Effect.asVoid(wait))
+    await Effect.runPromise(Fiber.join(this.runFork(wait)))
+    this.gone(child)
   }
 
   async stopAll(): Promise<void> {

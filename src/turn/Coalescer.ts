@@ -1,5 +1,6 @@
-// Gathers fragments of a stream into runes: at most one every 50 ms, sooner only when a lot has come. Order is
-// kept, nothing is dropped, and a disk that cannot keep up holds the stream back instead of filling memory.
+// Gathers fragments of a stream into runes: at most one every 50 ms, sooner only when a lot has come, and never one
+// that is larger than a piece may be. Order is kept, nothing is dropped, and a disk that cannot keep up holds the
+// stream back instead of filling memory.
 import { limits } from "./Limits.ts"
 
 export interface CoalescerOptions {
@@ -15,41 +16,69 @@ const defaultTimer = (run: () => void, delayMs: number): (() => void) => {
   return () => clearTimeout(timer)
 }
 
+const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
+
+/** Pieces of at most `charsMax` units that split no character. */
+function* piecesOf(text: string, charsMax: number): Generator<string> {
+  let at = 0
+  while (text.length - at > charsMax) {
+    const end = at + charsMax
+    const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
+    yield text.slice(at, next)
+    at = next
+  }
+  if (at < text.length) yield text.slice(at)
+}
+
 export class Coalescer {
   private readonly options: Required<CoalescerOptions>
   private text = ""
   private cancelTimer: (() => void) | undefined
   private inFlight = 0
-  private failure: unknown
-  private failed = false
-  private readonly waiters: Array<() => void> = []
+  private failure: { readonly cause: unknown } | undefined
+  private waiters: Array<() => void> = []
 
   constructor(options: CoalescerOptions) {
     this.options = { everyMs: limits.deltaEveryMs, charsMax: limits.deltaCharsMax, setTimer: defaultTimer, ...options }
   }
 
-  /** Takes a fragment. A returned promise asks the source to wait. */
-  add(fragment: string): void | Promise<void> {
-    if (this.failed) throw this.failure
+  /** As many pieces are on their way to the disk as may be. */
+  get isFull(): boolean {
+    return this.inFlight >= limits.deltasInFlightMax
+  }
+
+  /** Takes a fragment. A returned promise asks the source to wait. Throws what a piece before it failed with. */
+  add(fragment: string): undefined | Promise<void> {
+    if (this.failure !== undefined) throw this.failure.cause
     this.text += fragment
     if (this.text.length >= this.options.charsMax || this.options.everyMs === 0) this.flush()
     else this.cancelTimer ??= this.options.setTimer(() => this.flush(), this.options.everyMs)
-    if (this.inFlight >= limits.deltasInFlightMax) return new Promise((resolve) => this.waiters.push(resolve))
+    return this.isFull ? this.roomy() : undefined
+  }
+
+  private async roomy(): Promise<void> {
+    while (this.isFull) await this.nextLanding()
+  }
+
+  private nextLanding(): Promise<void> {
+    return new Promise((resolve) => this.waiters.push(resolve))
   }
 
   /** Sends what has gathered. */
   flush(): void {
     this.cancelTimer?.()
     this.cancelTimer = undefined
-    if (this.text === "") return
     const { text } = this
     this.text = ""
+    for (const piece of piecesOf(text, this.options.charsMax)) this.sendNow(piece)
+  }
+
+  private sendNow(piece: string): void {
     this.inFlight += 1
-    this.options.send(text).then(
+    this.options.send(piece).then(
       () => this.landed(),
-      (error) => {
-        this.failure = error
-        this.failed = true
+      (cause) => {
+        this.failure ??= { cause }
         this.landed()
       }
     )
@@ -63,8 +92,8 @@ export class Coalescer {
   /** Sends what is left and waits until all of it landed; rejects if any piece failed. */
   async finish(): Promise<void> {
     this.flush()
-    while (this.inFlight > 0) await new Promise<void>((resolve) => this.waiters.push(resolve))
-    if (this.failed) throw this.failure
+    while (this.inFlight > 0) await this.nextLanding()
+    if (this.failure !== undefined) throw this.failure.cause
   }
 
   /** Forgets what has not been sent: the stream is over and somebody else tells the rest. */

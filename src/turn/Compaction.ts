@@ -4,17 +4,18 @@
 import * as Effect from "effect/Effect"
 import { compactionPoints } from "../machine/Request.ts"
 import { agentOf } from "../machine/Select.ts"
-import type { AgentState, ConversationState, TranscriptItem } from "../machine/State.ts"
+import type { AgentState, TranscriptItem } from "../machine/State.ts"
 import { call } from "../provider/Call.ts"
-import type { Message } from "../provider/Canonical.ts"
+import type { ModelRequest } from "../provider/Canonical.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
+import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ProviderEvent } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type AgentId, makeRequestId } from "../rune/Ids.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
-import { assemble } from "./Messages.ts"
+import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 
 export interface CompactionOptions {
@@ -25,12 +26,6 @@ export interface CompactionOptions {
 
 const PROMPT =
   "Sum up the conversation so far for the assistant that will continue it: the goal, decisions and their reasons, facts learnt, files and commands that matter, what is done and what is left. Be specific and brief."
-
-const charsOf = (messages: ReadonlyArray<Message>): number =>
-  messages.reduce(
-    (sum, message) => sum + message.content.reduce((part, one) => part + JSON.stringify(one).length, 0),
-    0
-  )
 
 const itemChars = (item: TranscriptItem): number => JSON.stringify(item).length
 
@@ -56,52 +51,62 @@ export const extract = (items: ReadonlyArray<TranscriptItem>): string => {
   return lines.join("\n").slice(0, limits.summaryCharsMax).toWellFormed()
 }
 
+const tooFull = (resolved: ResolvedModel, contextTokens: number): ProviderError =>
+  providerError({
+    kind: "context_exceeded",
+    provider: resolved.provider.name,
+    message: `the conversation does not fit into ${contextTokens} tokens and nothing in it can be summed up`
+  })
+
 export class Compaction {
   private readonly options: CompactionOptions
+  /** Agents whose model has said that the context is full, whatever the estimate says. */
+  private readonly overfull = new Set<AgentId>()
 
   constructor(options: CompactionOptions) {
     this.options = options
   }
 
-  /** Tokens of the agent's next request, roughly. */
-  estimate(state: ConversationState, agent: AgentState): number {
-    const { instructions, messages } = assemble(state, agent)
-    return Math.ceil(((instructions?.length ?? 0) + charsOf(messages)) / limits.charsPerToken)
+  /** The model refused a request as too large. Tells whether summing up can help; it is done before the next one. */
+  noteExceeded(agentId: AgentId, resolved: ResolvedModel): boolean {
+    const agent = agentOf(this.options.commands.state(), agentId)
+    const canCut = agent !== undefined && choosePoint(agent, this.keepChars(resolved)) !== undefined
+    if (canCut) this.overfull.add(agentId)
+    return canCut
   }
 
-  /** Sums up when the context is nearly full; fails when it is full and nothing can be cut. */
-  ensureRoom(agentId: AgentId, resolved: ResolvedModel): Effect.Effect<void, ProviderError> {
+  /** Sums up if the request is nearly too large for the context; fails if it is too large and nothing can be cut. */
+  ensureRoom(agentId: AgentId, resolved: ResolvedModel, build: () => ModelRequest): Effect.Effect<void, ProviderError> {
     return Effect.suspend(() => {
-      const state = this.options.commands.state()
-      const agent = agentOf(state, agentId)
-      const context = this.options.models.catalogue.lookup(resolved.fullName).contextTokens
-      if (agent === undefined || this.estimate(state, agent) < context * limits.compactAt) return Effect.void
-      return Effect.flatMap(this.force(agentId, resolved), (made) => {
-        const now = agentOf(this.options.commands.state(), agentId)
-        const fits = now === undefined || this.estimate(this.options.commands.state(), now) < context
-        if (made || fits) return Effect.void
-        const message = `the conversation does not fit into ${context} tokens and nothing in it can be summed up`
-        return Effect.fail(providerError({ kind: "context_exceeded", provider: resolved.provider.name, message }))
-      })
+      const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
+      const mustCut = this.overfull.delete(agentId)
+      if (!mustCut && estimateInputTokens(build()) < contextTokens * limits.compactAt) return Effect.void
+      return Effect.flatMap(this.force(agentId, resolved, build), (made) =>
+        made || (!mustCut && estimateInputTokens(build()) < contextTokens)
+          ? Effect.void
+          : Effect.fail(tooFull(resolved, contextTokens))
+      )
     })
   }
 
+  private keepChars(resolved: ResolvedModel): number {
+    const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
+    return contextTokens * limits.compactKeep * limits.charsPerToken
+  }
+
   /** Sums up now; false when there is nothing to cut or the cut would not make it smaller. */
-  force(agentId: AgentId, resolved: ResolvedModel): Effect.Effect<boolean> {
+  private force(agentId: AgentId, resolved: ResolvedModel, build: () => ModelRequest): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
-      const { commands, models } = this.options
+      const { commands } = this.options
       const agent = agentOf(commands.state(), agentId)
-      if (agent === undefined) return false
-      const context = models.catalogue.lookup(resolved.fullName).contextTokens
-      const upto = choosePoint(agent, context * limits.compactKeep * limits.charsPerToken)
-      if (upto === undefined) return false
+      const upto = agent === undefined ? undefined : choosePoint(agent, this.keepChars(resolved))
+      if (agent === undefined || upto === undefined) return false
       const old = agent.transcript.filter((item) => item.event_id <= upto)
-      const before = this.estimate(commands.state(), agent)
+      const tokensBefore = estimateInputTokens(build())
       const summary = yield* this.summarise(agent, old, resolved)
       if (summary.length >= old.reduce((sum, item) => sum + itemChars(item), 0)) return false
-      return yield* Effect.promise(() =>
-        offer(commands, { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: before })
-      )
+      const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
+      return yield* Effect.promise(() => offer(commands, command))
     })
   }
 
@@ -112,27 +117,16 @@ export class Compaction {
   ): Effect.Effect<string> {
     return Effect.gen({ self: this }, function* () {
       const { commands, ids, models } = this.options
-      const { instructions, messages } = assemble(commands.state(), { ...agent, transcript: old })
       let text = ""
-      const sink = (event: ProviderEvent): void => {
+      const sink = (event: ProviderEvent): undefined => {
         if (event.type === "assistant_delta" && text.length < limits.summaryCharsMax) text += event.content
       }
-      const request = {
-        requestId: makeRequestId(ids),
-        model: resolved.model,
-        messages: [...messages, { role: "user", content: [{ type: "text", text: PROMPT }] }] as ReadonlyArray<Message>,
-        ...(instructions === undefined ? {} : { instructions }),
-        metadata: { conversationId: commands.conversationId, agentId: agent.agent_id, role: "compaction" }
-      }
-      yield* Effect.ignore(models.run(resolved.provider.name, call(resolved.provider, request, sink, {})))
-      return text.trim() === "" ? extract(old) : text.slice(0, limits.summaryCharsMax).toWellFormed()
+      const about = { ...agent, transcript: old }
+      const aside = { requestId: makeRequestId(ids), model: resolved.model, role: "compaction", prompt: PROMPT }
+      const request = asideRequest(commands.state(), about, aside)
+      const told = yield* Effect.option(models.run(resolved.provider.name, call(resolved.provider, request, sink)))
+      const isWhole = told._tag === "Some" && text.trim() !== ""
+      return isWhole ? text.slice(0, limits.summaryCharsMax).toWellFormed() : extract(old)
     })
   }
 }
-
-/** Makes room for the agent's next request if its context is nearly full. */
-export const compactIfFull = (
-  compaction: Compaction,
-  agentId: AgentId,
-  resolved: ResolvedModel
-): Effect.Effect<void, ProviderError> => compaction.ensureRoom(agentId, resolved)

@@ -1,23 +1,21 @@
 // Runs what the state says is pending, one effect each: model calls, tools, hooks, timers. Each first makes its step
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { HookPort } from "../hook/Port.ts"
 import { mayRunNow, type Effect as Pending } from "../machine/Effects.ts"
-import { errorInfo } from "../machine/ErrorTable.ts"
 import { effectiveLimits } from "../machine/Limits.ts"
-import { agentOf, batchOf, callOf, hookOf } from "../machine/Select.ts"
+import { agentOf, batchOf, callOf } from "../machine/Select.ts"
+import type { AgentId, CallId } from "../rune/Ids.ts"
+import { withAllowance } from "./Allowance.ts"
 import { type Commands, offer } from "./Commands.ts"
-import type { Compaction } from "./Compaction.ts"
+import { timerMs } from "./Deadline.ts"
+import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { limits } from "./Limits.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
-import { routeCall, runCall, type ToolCallOptions } from "./ToolCall.ts"
+import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
 
-export interface EngineOptions extends ModelCallOptions, ToolCallOptions {
-  readonly hooks: HookPort
-  readonly compaction: Compaction
-  /** Resolves when the state has changed. */
+export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions {
+  /** Resolves when the state has changed, or when the signal aborts. */
   readonly changed: (signal: AbortSignal) => Promise<void>
 }
 
@@ -26,53 +24,47 @@ type Of<Tag extends Pending["_tag"]> = Extract<Pending, { readonly _tag: Tag }>
 const submit = (commands: Commands, command: Parameters<Commands["submit"]>[0]): Effect.Effect<void> =>
   Effect.asVoid(Effect.promise(() => offer(commands, command)))
 
-const sleepUntil = (dueMs: number): Effect.Effect<void> =>
-  Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.sleep(Math.max(0, dueMs - nowMs)))
+/** Time in a log never runs backwards, so neither does the wait for a time that is written there. */
+const sleepUntil = ({ commands, nowMs }: EngineOptions, dueMs: number): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.sleep(Math.max(0, dueMs - Math.max(nowMs(), commands.state().last_ms))))
 
 /** Ends the turn of work that outlived its own limit: nothing that hangs may hang for ever. */
 const watched = (
-  options: EngineOptions,
-  work: { readonly agent_id: Of<"RunTool">["agent_id"]; readonly timeout_ms: number; readonly what: string },
+  { commands }: EngineOptions,
+  work: { readonly agent_id: AgentId; readonly timeout_ms: number; readonly what: string },
   body: Effect.Effect<void>
-): Effect.Effect<void> =>
-  Effect.flatMap(Effect.timeoutOption(body, work.timeout_ms + limits.stuckGraceMs), (ended) => {
+): Effect.Effect<void> => {
+  const stuckMs = timerMs(work.timeout_ms + limits.stuckGraceMs)
+  return Effect.flatMap(Effect.timeoutOption(body, stuckMs), (ended) => {
     if (ended._tag === "Some") return Effect.void
-    const message = `${work.what} did not end within ${work.timeout_ms + limits.stuckGraceMs} ms`
+    const message = `${work.what} did not end within ${stuckMs} ms`
     const error = { error_type: "turn_stuck", message, retryable: false, source: "orchestrator" } as const
-    return submit(options.commands, { _tag: "FailTurn", agent_id: work.agent_id, error })
+    return submit(commands, { _tag: "FailTurn", agent_id: work.agent_id, error })
   })
+}
 
 /** A call may have to wait for the calls before it in its batch. */
-const waitForTurn = async (
-  options: EngineOptions,
-  callId: Of<"RouteTool">["call_id"],
-  signal: AbortSignal
-): Promise<void> => {
-  while (!signal.aborted && !mayRunNow(options.commands.state(), callId)) await options.changed(signal)
-}
+const waitForTurn = (options: EngineOptions, callId: CallId): Effect.Effect<void> =>
+  Effect.promise(async (signal) => {
+    while (!signal.aborted && !mayRunNow(options.commands.state(), callId)) await options.changed(signal)
+  })
 
-const overBudget = async (options: EngineOptions, agentId: Of<"RunTool">["agent_id"]): Promise<boolean> => {
-  const state = options.commands.state()
-  const agent = agentOf(state, agentId)
-  if (agent === undefined) return false
-  const admission = options.spending.reserve(state, agent, { tokens: 0, usd: 0, tool_calls: 0 }, options.nowMs())
-  if (admission._tag === "Reserved") {
-    admission.release()
-    return false
-  }
-  const { which, used, limit } = admission
-  await offer(options.commands, { _tag: "ExhaustBudget", agent_id: agentId, which, used, limit, consequence: "suspend" })
-  return true
-}
+const oneCall = { tokens: 0, micro_usd: 0, tool_calls: 1 }
+
+/** Puts the start on record. A call counts against the budget once, when it first starts. */
+const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<boolean | undefined> =>
+  Effect.suspend(() => {
+    const begin = Effect.promise(() => startCall(options, pending.call_id))
+    const isFirst = callOf(options.commands.state(), pending.call_id)?.attempt === 0
+    return isFirst ? withAllowance(options, pending.agent_id, () => oneCall, begin) : begin
+  })
 
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
-  const wait = Effect.promise(async (signal) => {
-    await waitForTurn(options, pending.call_id, signal)
-    return signal.aborted || (await overBudget(options, pending.agent_id)) ? "stop" : "go"
-  })
-  const run = Effect.promise((signal) => runCall(options, pending, signal))
+  const run = Effect.promise((signal) => finishCall(options, pending, signal))
   const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, run)
-  return Effect.flatMap(wait, (verdict) => (verdict === "go" ? bounded : Effect.void))
+  return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
+    started === true ? bounded : Effect.void
+  )
 }
 
 const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Effect<void> =>
@@ -93,41 +85,22 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
   const { commands, hooks } = options
   const state = commands.state()
   const agent = agentOf(state, pending.agent_id)
-  const batch = agent?.turn === null || agent === undefined ? [] : batchOf(state, agent.turn)
+  const batch = agent?.turn == null ? [] : batchOf(state, agent.turn)
   const chosen = pending.mutating ? hooks.choose(state, pending.agent_id, batch) : []
   return submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen })
 }
 
-const runHook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<void> => {
-  const { commands, hooks, monotonicMs } = options
-  const body = Effect.promise(async (signal) => {
-    if (!(await offer(commands, { _tag: "StartHook", hook_run_id: pending.hook_run_id }))) return
-    const found = hookOf(commands.state(), pending.hook_run_id)
-    if (found === undefined) return
-    const startedMs = monotonicMs()
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(pending.timeout_ms)])
-    const context = {
-      agent_id: pending.agent_id,
-      workspace: commands.state().session.config.workspace,
-      signal: deadline
-    }
-    const outcome = await hooks.run(commands.state(), found.hook, context).catch((error: unknown) => ({
-      status: "failed" as const,
-      error: errorInfo("hook_execution_failed", error instanceof Error ? error.message : String(error))
-    }))
-    if (signal.aborted) return
-    const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
-    await offer(commands, { _tag: "FinishHook", hook_run_id: pending.hook_run_id, ...outcome, duration_ms: durationMs })
-  })
-  return watched(options, { ...pending, what: `hook ${pending.hook_run_id}` }, body)
+const hook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<void> => {
+  const run = Effect.promise((signal) => runHook(options, pending, signal))
+  return watched(options, { ...pending, what: `hook ${pending.hook_run_id}` }, run)
 }
 
-const awaitApproval = (commands: Commands, pending: Of<"AwaitApproval">): Effect.Effect<void> =>
+const awaitApproval = (options: EngineOptions, pending: Of<"AwaitApproval">): Effect.Effect<void> =>
   pending.expires_ms === null
     ? Effect.never
     : Effect.andThen(
-        sleepUntil(pending.expires_ms),
-        submit(commands, { _tag: "ExpireApproval", call_id: pending.call_id })
+        sleepUntil(options, pending.expires_ms),
+        submit(options.commands, { _tag: "ExpireApproval", call_id: pending.call_id })
       )
 
 /** The work of one pending effect. */
@@ -139,29 +112,25 @@ export const perform = (options: EngineOptions, pending: Pending): Effect.Effect
     case "StartQueued":
       return submit(commands, { _tag: "StartQueued", agent_id: pending.agent_id })
     case "CallModel":
-      return callModel(options, options.compaction, pending)
+      return callModel(options, pending)
     case "FinaliseResponse":
       return submit(commands, { _tag: "FinaliseResponse", agent_id: pending.agent_id })
     case "RouteTool":
       return routeTool(options, pending)
     case "AwaitApproval":
-      return awaitApproval(commands, pending)
+      return awaitApproval(options, pending)
     case "RunTool":
       return runTool(options, pending)
     case "SettleTools":
       return settleTools(options, pending)
     case "RunHook":
-      return runHook(options, pending)
+      return hook(options, pending)
     case "RetryAfter":
       return Effect.andThen(
-        sleepUntil(pending.due_ms),
+        sleepUntil(options, pending.due_ms),
         submit(commands, { _tag: "RetryDue", agent_id: pending.agent_id })
       )
     case "FinishClosing":
       return submit(commands, { _tag: "FinishClosing" })
   }
 }
-
-/** Routing and running a call are one piece of work: it must not start over when it moves from one to the other. */
-export const workId = (pending: Pending): string =>
-  pending._tag === "RouteTool" || pending._tag === "RunTool" ? `call ${pending.call_id}` : pending.key

@@ -1,24 +1,36 @@
 // Every number the turn engine works with, in one table.
 
+const KIB = 1024
+
 export const limits = {
   /** Text of a stream becomes a rune at most this often… */
   deltaEveryMs: 50,
-  /** …or when this much has come. */
+  /** …or when this much has come; no rune holds more. */
   deltaCharsMax: 4096,
   /** Delta runes of one stream that may be on their way to the disk; beyond them the stream is held back. */
   deltasInFlightMax: 64,
+  /** Text and reasoning of one answer, in bytes of JSON: what one rune can still hold when the turn ends there. */
+  answerBytesMax: 896 * KIB,
   /** Progress runes of one call; later output shows in the result only. */
   progressRunesMax: 2_000,
-  /** Output of a tool that is kept in its result. */
-  outputCharsMax: 64 * 1024,
-  /** How long a model call, tool or hook may outlive its own limit before its turn is ended as stuck. */
+  /** Output of a tool that is kept in its result; the rest becomes a blob where there is room for one. */
+  outputCharsMax: 64 * KIB,
+  /** Output of a hook that is kept. */
+  hookOutputCharsMax: 16 * KIB,
+  /** Longest error text taken over from a tool or hook. */
+  errorCharsMax: 2_000,
+  /** How long a tool or hook may take to wind up after its time is over. */
+  windUpMs: 2_000,
+  /** How long a tool or hook may outlive its own limit before its turn is ended as stuck. */
   stuckGraceMs: 15_000,
+  /** Longest time a timer can be set for. */
+  timerMsMax: 2_147_483_647,
   /** Share of a model's context that may be filled before the oldest part is summed up. */
   compactAt: 0.8,
   /** Share of the context that is kept word for word when it is. */
   compactKeep: 0.3,
-  /** Characters that count as a token where nobody counts better. */
-  charsPerToken: 4,
+  /** Characters that count as a token where the size of a kept part is chosen. */
+  charsPerToken: 3,
   /** Longest summary that is taken from a model. */
   summaryCharsMax: 24_000
 } as const

@@ -4,12 +4,13 @@ import type { ResponseItem, ToolFacts } from "../machine/Command.ts"
 import { type AssistantPart, assembleRequest, type RequestMessage } from "../machine/Request.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
 import type * as Provider from "../provider/Canonical.ts"
+import type { ToolCallEvent } from "../provider/Provider.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 
 const textOf = (content: Content): string =>
   typeof content === "string"
     ? content
-    : content.map((part) => ("text" in part ? part.text : `[${part.type}]`)).join("\n")
+    : content.map((part) => ("text" in part && part.text !== undefined ? part.text : `[${part.type}]`)).join("\n")
 
 const OPAQUE = "opaque"
 
@@ -65,6 +66,12 @@ const addToolResult = (
   else messages.push({ role: "tool", content: [part] })
 }
 
+/** A model should not take another agent's words for those of the person it works for. */
+const userText = (message: Extract<RequestMessage, { readonly role: "user" }>): string => {
+  const text = textOf(message.content)
+  return message.from_agent_id === undefined ? text : `Message from agent ${message.from_agent_id}:\n\n${text}`
+}
+
 export interface AssembledRequest {
   readonly instructions: string | undefined
   readonly messages: ReadonlyArray<Provider.Message>
@@ -77,35 +84,59 @@ export const assemble = (state: ConversationState, agent: AgentState): Assembled
   for (const message of assembleRequest(state, agent)) {
     if (message.role === "system") instructions = message.content
     else if (message.role === "user")
-      messages.push({ role: "user", content: [{ type: "text", text: textOf(message.content) }] })
+      messages.push({ role: "user", content: [{ type: "text", text: userText(message) }] })
     else if (message.role === "tool") addToolResult(messages, message)
     else messages.push({ role: "assistant", content: message.parts.flatMap(providerPart) })
   }
   return { instructions, messages }
 }
 
+/** What was made of the arguments of each call, by call id. */
+export type ParsedCalls = ReadonlyMap<string, ToolCallEvent["parsed"]>
+
+/** Arguments in the only form that may be used, or the reason why there is none. */
+const argumentsOf = (
+  part: Provider.ToolCallPart,
+  parsed: ToolCallEvent["parsed"] | undefined
+): Pick<Extract<ResponseItem, { readonly type: "tool_call" }>, "arguments_text" | "unusable"> => {
+  if (parsed === undefined) return { arguments_text: part.arguments }
+  if (parsed._tag === "Parsed") return { arguments_text: JSON.stringify(parsed.value) }
+  const code = parsed.reason === "too_large" ? "arguments_too_large" : "invalid_arguments"
+  return { arguments_text: part.arguments, unusable: { code, message: parsed.message } }
+}
+
+export interface Origin {
+  readonly provider: string
+  readonly model: string
+}
+
+const responseItem = (
+  part: Provider.AssistantPart,
+  origin: Origin,
+  calls: ParsedCalls,
+  factsOf: (toolName: string) => ToolFacts | undefined
+): ResponseItem => {
+  if (part.type === "text") {
+    const native = part.phase === undefined ? {} : { native: { ...origin, data: { phase: part.phase } } }
+    return { type: "text", text: part.text, ...native }
+  }
+  if (part.type === OPAQUE) {
+    return { type: "reasoning", native: { ...origin, data: { format: part.format, json: part.json } } }
+  }
+  const tool = factsOf(part.tool_name)
+  return {
+    type: "tool_call",
+    provider_call_id: part.call_id,
+    tool_name: part.tool_name,
+    ...argumentsOf(part, calls.get(part.call_id)),
+    ...(tool === undefined ? {} : { tool })
+  }
+}
+
 /** A model's answer as the machine takes it. */
 export const responseItems = (
   parts: ReadonlyArray<Provider.AssistantPart>,
-  origin: { readonly provider: string; readonly model: string },
+  origin: Origin,
+  calls: ParsedCalls,
   factsOf: (toolName: string) => ToolFacts | undefined
-): ReadonlyArray<ResponseItem> =>
-  parts.map((part): ResponseItem => {
-    if (part.type === "text") {
-      return {
-        type: "text",
-        text: part.text,
-        ...(part.phase === undefined ? {} : { native: { ...origin, data: { phase: part.phase } } })
-      }
-    }
-    if (part.type === OPAQUE)
-      return { type: "reasoning", native: { ...origin, data: { format: part.format, json: part.json } } }
-    const tool = factsOf(part.tool_name)
-    return {
-      type: "tool_call",
-      provider_call_id: part.call_id,
-      tool_name: part.tool_name,
-      arguments_text: part.arguments,
-      ...(tool === undefined ? {} : { tool })
-    }
-  })
+): ReadonlyArray<ResponseItem> => parts.map((part) => responseItem(part, origin, calls, factsOf))

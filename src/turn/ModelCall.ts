@@ -1,230 +1,196 @@
 // One model call of one turn: the intent is durable before a byte is sent, text becomes runes as it streams, and
 // the answer with all it asks for is one batch. Ends with the machine told what happened, unless it was
 // interrupted: then somebody else has told it already.
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Effect as Pending } from "../machine/Effects.ts"
+import { effectiveLimits, llmRetryDelayMs } from "../machine/Limits.ts"
 import { agentOf } from "../machine/Select.ts"
-import type { AgentState } from "../machine/State.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
-import { ProviderError } from "../provider/Errors.ts"
-import type { AssistantFinal, ProviderEvent, Usage as ProviderUsage } from "../provider/Provider.ts"
+import { type ProviderError, providerError } from "../provider/Errors.ts"
+import { worstCaseUsage } from "../provider/Estimate.ts"
+import type { Usage as ProviderUsage, StopReason } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
-import { retryPolicy } from "../provider/RetryPolicy.ts"
+import { type RetryDecision, type RetrySettings, retryDefaults, retryPolicy } from "../provider/RetryPolicy.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
 import type { ToolPort } from "../tool/Port.ts"
-import { Coalescer } from "./Coalescer.ts"
-import { type Commands, offer } from "./Commands.ts"
-import { type Compaction, compactIfFull } from "./Compaction.ts"
-import { assemble, responseItems } from "./Messages.ts"
+import { type Allowance, withAllowance } from "./Allowance.ts"
+import { ask, offer } from "./Commands.ts"
+import type { Compaction } from "./Compaction.ts"
+import { Listener, type ListenerOptions } from "./Listening.ts"
+import { responseItems } from "./Messages.ts"
+import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
-import type { Spending } from "./Spending.ts"
+import type { Estimate } from "./Spending.ts"
 
-export interface ModelCallOptions {
-  readonly commands: Commands
+export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly models: Models
   readonly tools: ToolPort
-  readonly spending: Spending
+  readonly compaction: Compaction
   readonly ids: IdSource
-  readonly nowMs: () => number
   /** In [0, 1), for the jitter of retries. */
   readonly random: () => number
-  /** Gathers deltas for this long; 0 makes every one a rune. */
-  readonly deltaEveryMs: number
-  /** Text as it streams, before it is durable. */
-  readonly onLive?: (live: { readonly agent_id: string; readonly turn_id: string; readonly text: string }) => void
 }
 
 type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
 
-const usageOf = (options: ModelCallOptions, model: string, usage: ProviderUsage | undefined): Usage | undefined => {
-  if (usage === undefined) return undefined
-  const cost = options.models.catalogue.cost(model, usage)
+/** The machine does not want the call any more: nothing was sent, and nothing went wrong. */
+class NotWanted extends Data.TaggedError("NotWanted") {}
+
+/** One attempt at the call, and what it has heard so far. */
+interface Attempt {
+  readonly pending: CallModel
+  readonly resolved: ResolvedModel
+  readonly requestId: RequestId
+  heard: Listener | undefined
+}
+
+const usageOf = (options: ModelCallOptions, attempt: Attempt): { readonly usage?: Usage } => {
+  const usage: ProviderUsage | undefined = attempt.heard?.usage
+  if (usage === undefined) return {}
+  const cost = options.models.catalogue.cost(attempt.resolved.fullName, usage)
   return {
-    input_tokens: usage.input_tokens,
-    output_tokens: usage.output_tokens,
-    cached_tokens: usage.cached_input_tokens,
-    reasoning_tokens: usage.reasoning_tokens,
-    ...(cost._tag === "Known" ? { usd: cost.microUsd / 1_000_000 } : {})
-  }
-}
-
-/** What is heard while the model speaks. */
-interface Heard {
-  final: AssistantFinal | undefined
-  usage: ProviderUsage | undefined
-}
-
-const listen = (options: ModelCallOptions, pending: CallModel, requestId: RequestId, heard: Heard) => {
-  const { commands, onLive } = options
-  const { agent_id, turn_id } = pending
-  const sender = (_tag: "AppendText" | "AppendReasoning") =>
-    new Coalescer({
-      everyMs: options.deltaEveryMs,
-      send: async (content) => {
-        await offer(commands, { _tag, agent_id, content, request_id: requestId })
-      }
-    })
-  const text = sender("AppendText")
-  const reasoning = sender("AppendReasoning")
-  const sink = (event: ProviderEvent): void | Promise<void> => {
-    switch (event.type) {
-      case "assistant_delta":
-        onLive?.({ agent_id, turn_id, text: event.content })
-        return text.add(event.content)
-      case "reasoning_delta":
-        return reasoning.add(event.content)
-      case "usage":
-        heard.usage = event.usage
-        return
-      case "assistant_final":
-        heard.final = event
-        return
-      default:
-        return
+    usage: {
+      input_tokens: usage.input_tokens,
+      output_tokens: usage.output_tokens,
+      cached_tokens: usage.cached_input_tokens,
+      reasoning_tokens: usage.reasoning_tokens,
+      ...(cost._tag === "Known" ? { usd: cost.microUsd / 1_000_000 } : {})
     }
   }
-  /** What has gathered becomes durable before the next thing is said about it. */
-  const finish = async (): Promise<void> => {
-    await reasoning.finish()
-    await text.finish()
-  }
-  const discard = (): void => {
-    reasoning.discard()
-    text.discard()
-  }
-  return { sink, finish, discard }
 }
 
-const requestOf = (
-  options: ModelCallOptions,
-  agent: AgentState,
-  pending: CallModel,
-  model: string,
-  requestId: RequestId
-): ModelRequest => {
+const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId }: Attempt): ModelRequest => {
   const state = options.commands.state()
-  const { instructions, messages } = assemble(state, agent)
-  const tools = options.tools.describe(state, agent.agent_id)
+  const agent = agentOf(state, pending.agent_id)
+  // An agent that is gone sends nothing: the request is only measured, and refused when it is announced.
+  if (agent === undefined) return { requestId, model: resolved.model, messages: [] }
+  const { attempt, turn_id: turnId } = pending
+  return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt })
+}
+
+const estimateOf = (options: ModelCallOptions, attempt: Attempt): Estimate => {
+  const { catalogue } = options.models
+  const { fullName } = attempt.resolved
+  const usage = worstCaseUsage(buildRequest(options, attempt), catalogue.lookup(fullName))
+  const cost = catalogue.cost(fullName, usage)
   return {
-    requestId,
-    model,
-    messages,
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(tools.length === 0 ? {} : { tools }),
-    metadata: {
-      conversationId: options.commands.conversationId,
-      agentId: agent.agent_id,
-      role: agent.role,
-      turnId: pending.turn_id,
-      attempt: pending.attempt
-    }
+    tokens: usage.input_tokens + usage.output_tokens,
+    micro_usd: cost._tag === "Known" ? cost.microUsd : 0,
+    tool_calls: 0
   }
 }
 
-/** The call itself, inside the provider's limiter and breaker. */
-const speak = (options: ModelCallOptions, pending: CallModel, resolved: ResolvedModel) =>
+/** Makes the intent durable. */
+const announce = (options: ModelCallOptions, { pending, resolved, requestId }: Attempt) =>
+  Effect.flatMap(
+    Effect.promise(() =>
+      offer(options.commands, {
+        _tag: "RequestModel",
+        agent_id: pending.agent_id,
+        request_id: requestId,
+        provider: resolved.provider.name,
+        model: resolved.model
+      })
+    ),
+    (accepted) => (accepted ? Effect.void : Effect.fail(new NotWanted()))
+  )
+
+/** Makes the answer durable, with everything it asks for. */
+const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, stopReason: StopReason) =>
   Effect.gen(function* () {
-    const { commands } = options
-    const agent = agentOf(commands.state(), pending.agent_id)
-    if (agent === undefined) return
-    const requestId = makeRequestId(options.ids)
-    const provider = resolved.provider.name
-    const announce = {
-      _tag: "RequestModel",
-      agent_id: pending.agent_id,
-      request_id: requestId,
-      provider,
-      model: resolved.model
-    } as const
-    if (!(yield* Effect.promise(() => offer(commands, announce)))) return
-    const heard: Heard = { final: undefined, usage: undefined }
-    const ear = listen(options, pending, requestId, heard)
-    const request = requestOf(options, agent, pending, resolved.model, requestId)
-    const completed = yield* call(resolved.provider, request, ear.sink, { callMs: pending.timeout_ms }).pipe(
-      Effect.onInterrupt(() => Effect.sync(ear.discard)),
-      Effect.tapError(() => Effect.promise(() => ear.finish()))
+    const { pending, resolved, requestId } = attempt
+    const { commands, tools } = options
+    const origin = { provider: resolved.provider.name, model: resolved.model }
+    const items = responseItems(heard.final?.items ?? [], origin, heard.calls, (name) =>
+      tools.facts(commands.state(), pending.agent_id, name)
     )
-    // The final repeats every word: deltas that were not sent yet need not be.
-    ear.discard()
-    const parts = heard.final?.items ?? []
-    const origin = { provider, model: resolved.model }
-    const items = responseItems(parts, origin, (name) => options.tools.facts(commands.state(), pending.agent_id, name))
-    const usage = usageOf(options, resolved.fullName, heard.usage)
-    yield* Effect.promise(() =>
-      offer(commands, {
+    const refusal = yield* Effect.promise(() =>
+      ask(commands, {
         _tag: "ReceiveResponse",
         agent_id: pending.agent_id,
         request_id: requestId,
         items,
-        stop_reason: completed.stopReason,
-        ...(usage === undefined ? {} : { usage })
+        stop_reason: stopReason,
+        ...usageOf(options, attempt)
       })
     )
+    if (refusal?.code !== "limit_exceeded") return
+    const message = `the answer cannot be kept: ${refusal.message}`
+    return yield* providerError({ kind: "malformed_response", provider: origin.provider, message, retryable: false })
   })
 
-const reportFailure = (options: ModelCallOptions, pending: CallModel, error: ProviderError): Promise<boolean> => {
-  const decision = retryPolicy(error, pending.attempt, options.random())
-  return offer(options.commands, {
-    _tag: "FailModelCall",
-    agent_id: pending.agent_id,
-    error: { error_type: error.kind, message: error.message, retryable: decision._tag === "Retry", source: "harness" },
-    ...(decision._tag === "Retry" ? { delay_ms: decision.delayMs } : {})
-  })
-}
-
-const reportExhausted = (
-  options: ModelCallOptions,
-  pending: CallModel,
-  spent: { readonly which: "tokens" | "usd" | "tool_calls" | "wall_ms"; readonly used: number; readonly limit: number }
-) =>
-  offer(options.commands, {
-    _tag: "ExhaustBudget",
-    agent_id: pending.agent_id,
-    which: spent.which,
-    used: spent.used,
-    limit: spent.limit,
-    consequence: "suspend"
-  })
-
-/** Runs the pending model call to its end. */
-export const callModel = (options: ModelCallOptions, compaction: Compaction, pending: CallModel): Effect.Effect<void> =>
+/** The call itself, inside the provider's limiter and breaker. */
+const speak = (options: ModelCallOptions, attempt: Attempt) =>
   Effect.gen(function* () {
-    const resolved = options.models.resolve(pending.model)
-    if (Result.isFailure(resolved)) {
-      yield* Effect.promise(() => reportFailure(options, pending, resolved.failure))
-      return
-    }
-    const agent = agentOf(options.commands.state(), pending.agent_id)
-    if (agent === undefined) return
-    const estimate = { tokens: compaction.estimate(options.commands.state(), agent), usd: 0, tool_calls: 0 }
-    const admission = options.spending.reserve(options.commands.state(), agent, estimate, options.nowMs())
-    if (admission._tag === "Exhausted") {
-      yield* Effect.promise(() => reportExhausted(options, pending, admission))
-      return
-    }
-    yield* compactIfFull(compaction, pending.agent_id, resolved.success).pipe(
-      Effect.andThen(options.models.run(resolved.success.provider.name, speak(options, pending, resolved.success))),
-      Effect.catch((error) => recoverFrom(options, compaction, pending, resolved.success, error)),
-      Effect.ensuring(Effect.sync(admission.release))
+    const { pending, resolved } = attempt
+    yield* announce(options, attempt)
+    const heard = new Listener(options, pending, attempt.requestId)
+    attempt.heard = heard
+    const request = buildRequest(options, attempt)
+    const answered = call(resolved.provider, request, heard.sink, { callMs: pending.timeout_ms })
+    yield* Effect.raceFirst(answered, heard.overflow).pipe(
+      // The final repeats every word; after a failure the words so far are all there is.
+      Effect.tapError(() => Effect.promise(() => heard.finish())),
+      Effect.ensuring(Effect.sync(() => heard.close())),
+      Effect.flatMap(({ stopReason }) => receive(options, attempt, heard, stopReason))
     )
   })
 
-/** A context that turned out too small is summed up once; any other failure goes to the machine. */
-const recoverFrom = (
-  options: ModelCallOptions,
-  compaction: Compaction,
-  pending: CallModel,
-  resolved: ResolvedModel,
-  error: ProviderError
-): Effect.Effect<void> => {
-  if (error.kind !== "context_exceeded")
-    return Effect.asVoid(Effect.promise(() => reportFailure(options, pending, error)))
-  return Effect.flatMap(compaction.force(pending.agent_id, resolved), (made) => {
-    const report = made ? new ProviderError({ ...error, retryable: true }) : error
-    return Effect.asVoid(Effect.promise(() => reportFailure(options, pending, report)))
-  })
+const retrySettings = (options: ModelCallOptions): RetrySettings => {
+  const { maxLlmRetries } = effectiveLimits(options.commands.state().session.config)
+  const delaysMs = Array.from({ length: maxLlmRetries }, (_, index) => llmRetryDelayMs(index + 1))
+  return { ...retryDefaults, delaysMs }
 }
+
+/** Whether trying again can help; a pause that is too long to wait for is for a person to decide about. */
+const canHelp = (error: ProviderError, decision: RetryDecision): boolean =>
+  decision._tag === "Retry" || (error.retryable && decision.reason === "attempts_exhausted")
+
+const reportFailure = (
+  options: ModelCallOptions,
+  pending: CallModel,
+  error: ProviderError,
+  used: { readonly usage?: Usage } = {}
+): Effect.Effect<void> => {
+  const decision = retryPolicy(error, pending.attempt, options.random(), retrySettings(options))
+  const { kind, message } = error
+  const command = {
+    _tag: "FailModelCall",
+    agent_id: pending.agent_id,
+    error: { error_type: kind, message, retryable: canHelp(error, decision), source: "harness" },
+    ...(decision._tag === "Retry" ? { delay_ms: decision.delayMs } : {}),
+    ...used
+  } as const
+  return Effect.asVoid(Effect.promise(() => offer(options.commands, command)))
+}
+
+/** A context that turned out too small is summed up before the next attempt, if there is anything to sum up. */
+const judged = (options: ModelCallOptions, { pending, resolved }: Attempt, error: ProviderError): ProviderError => {
+  if (error.kind !== "context_exceeded" || !options.compaction.noteExceeded(pending.agent_id, resolved)) return error
+  const { provider, message, status, code } = error
+  return providerError({ kind: error.kind, provider, message, status, code, retryable: true })
+}
+
+/** Runs the pending model call to its end. */
+export const callModel = (options: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const found = options.models.resolve(pending.model)
+    if (Result.isFailure(found)) return yield* reportFailure(options, pending, found.failure)
+    const resolved = found.success
+    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), heard: undefined }
+    const build = () => buildRequest(options, attempt)
+    const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, build).pipe(
+      Effect.andThen(options.models.run(resolved.provider.name, speak(options, attempt))),
+      Effect.catchTags({
+        NotWanted: () => Effect.void,
+        ProviderError: (error) =>
+          reportFailure(options, pending, judged(options, attempt, error), usageOf(options, attempt))
+      })
+    )
+    yield* withAllowance(options, pending.agent_id, () => estimateOf(options, attempt), spoken)
+  })

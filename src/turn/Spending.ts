@@ -1,87 +1,174 @@
-// Whether an agent may still spend: what it and its conversation have used, what calls under way have reserved, and
-// what they may use at most. A reservation is made before a call and given back after it, so that calls side by
-// side cannot overshoot a budget by more than one of them.
+// Whether an agent may still spend. The reservation tree decides; this builds it from what the conversation has
+// used, which is in its state, and from what the calls under way have reserved, which is here: reservations
+// live as long as the calls they are for, so after a restart there are none.
+import * as HashMap from "effect/HashMap"
+import { type LimitReached, reserve } from "../budget/Budget.ts"
+import {
+  type Amounts,
+  type BudgetState,
+  emptyBudget,
+  evolve,
+  type Limits,
+  type Node,
+  nothing,
+  plus
+} from "../budget/State.ts"
+import { isOpen, pathOf } from "../machine/Select.ts"
 import type { AgentState, ConversationState, Totals } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Budget, BudgetMeasure } from "../rune/kinds/shared.ts"
 
-export interface Estimate {
-  readonly tokens: number
-  readonly usd: number
-  readonly tool_calls: number
+export type Estimate = Amounts
+
+export interface Spent {
+  readonly which: BudgetMeasure
+  readonly used: number
+  readonly limit: number
 }
 
 export type Admission =
   | { readonly _tag: "Reserved"; readonly release: () => void }
-  | { readonly _tag: "Exhausted"; readonly which: BudgetMeasure; readonly used: number; readonly limit: number }
+  | ({ readonly _tag: "Exhausted" } & Spent)
+  /** Calls under way hold what is left: ask again when one of them is over. */
+  | { readonly _tag: "Contended"; readonly since: number }
 
-interface Used extends Estimate {
-  readonly wall_ms: number
-}
+const microUsdPerUsd = 1_000_000
 
-const tokensOf = (usage: Totals): number => usage.input_tokens + usage.output_tokens
+export const microUsd = (usd: number): number => Math.round(usd * microUsdPerUsd)
 
-const usedBy = (
-  holder: { readonly usage: Totals; readonly tool_calls: number },
-  sinceMs: number,
-  nowMs: number
-): Used => ({
-  tokens: tokensOf(holder.usage),
-  usd: holder.usage.usd,
-  tool_calls: holder.tool_calls,
-  wall_ms: Math.max(0, nowMs - sinceMs)
+const limitsOf = (budget: Budget | null | undefined): Limits => ({
+  ...(budget?.tokens === undefined ? {} : { tokens: budget.tokens }),
+  ...(budget?.usd === undefined ? {} : { micro_usd: microUsd(budget.usd) }),
+  ...(budget?.tool_calls === undefined ? {} : { tool_calls: budget.tool_calls }),
+  ...(budget?.wall_ms === undefined ? {} : { wall_ms: budget.wall_ms })
 })
 
-const none: Estimate = { tokens: 0, usd: 0, tool_calls: 0 }
-const add = (left: Estimate, right: Estimate, sign: 1 | -1): Estimate => ({
-  tokens: left.tokens + sign * right.tokens,
-  usd: left.usd + sign * right.usd,
-  tool_calls: left.tool_calls + sign * right.tool_calls
+/** A call counts as used once it has started. */
+const amountsOf = (usage: Totals, toolCalls: number, unstarted: number): Amounts => ({
+  tokens: usage.input_tokens + usage.output_tokens,
+  micro_usd: microUsd(usage.usd),
+  tool_calls: Math.max(0, toolCalls - unstarted)
 })
 
-/** The first measure that is used up, reservations included. */
-const exhausted = (
-  budget: Budget | null | undefined,
-  used: Used,
-  reserved: Estimate
-): Extract<Admission, { readonly _tag: "Exhausted" }> | undefined => {
-  if (budget === null || budget === undefined) return undefined
-  const taken = { ...add(used, reserved, 1), wall_ms: used.wall_ms }
-  for (const which of ["tokens", "usd", "tool_calls", "wall_ms"] as const) {
-    const limit = budget[which]
-    if (limit !== undefined && taken[which] >= limit) return { _tag: "Exhausted", which, used: taken[which], limit }
-  }
-  return undefined
+const unstartedOf = (state: ConversationState, agentId: AgentId | undefined): number =>
+  state.calls.filter(
+    (call) => isOpen(call) && call.attempt === 0 && (agentId === undefined || call.agent_id === agentId)
+  ).length
+
+const nodeOf = (
+  place: Pick<Node, "id" | "level" | "parent" | "limits">,
+  spent: Amounts,
+  clock: { readonly wall_ms: number; readonly clock_ms: number | null }
+): Node => ({
+  ...place,
+  spent,
+  reserved: nothing,
+  calls: 0,
+  wallMs: clock.wall_ms,
+  running: clock.clock_ms === null ? 0 : 1,
+  runningSinceMs: clock.clock_ms
+})
+
+const conversationNode = (state: ConversationState): Node =>
+  nodeOf(
+    {
+      id: state.conversation_id,
+      level: "conversation",
+      parent: null,
+      limits: limitsOf(state.session.config.budget)
+    },
+    amountsOf(state.usage, state.tool_calls, unstartedOf(state, undefined)),
+    state
+  )
+
+/** What an agent and all it spawned have used. */
+const familySpent = (state: ConversationState, agentId: AgentId): Amounts =>
+  state.agents
+    .filter((one) => pathOf(state, one.agent_id).includes(agentId))
+    .map((one) => amountsOf(one.usage, one.tool_calls, unstartedOf(state, one.agent_id)))
+    .reduce(plus, nothing)
+
+const agentNode = (state: ConversationState, agent: AgentState, parent: string): Node =>
+  nodeOf(
+    { id: agent.agent_id, level: "agent", parent, limits: limitsOf(agent.budget) },
+    familySpent(state, agent.agent_id),
+    { wall_ms: agent.wall_ms, clock_ms: agent.turn?.clock_ms ?? null }
+  )
+
+interface Held {
+  readonly agentId: AgentId
+  readonly amounts: Amounts
 }
 
-/** Reservations of one conversation. They live as long as the calls they are for: after a restart there are none. */
-export class Spending {
-  private conversation: Estimate = none
-  private readonly agents = new Map<AgentId, Estimate>()
+const isLimited = (state: ConversationState): boolean =>
+  state.session.config.budget !== undefined || state.agents.some((agent) => agent.budget !== null)
 
-  /** Reserves for a call, unless the agent's or the conversation's budget is used up. */
-  reserve(state: ConversationState, agent: AgentState, estimate: Estimate, nowMs: number): Admission {
-    const own = this.agents.get(agent.agent_id) ?? none
-    const since = agent.turn?.started_ms ?? nowMs
-    const refusal =
-      exhausted(agent.budget, usedBy(agent, since, nowMs), own) ??
-      exhausted(state.session.config.budget, usedBy(state, state.session.created_ms, nowMs), this.conversation)
-    if (refusal !== undefined) return refusal
-    this.change(agent.agent_id, estimate, 1)
-    let held = true
-    return {
-      _tag: "Reserved",
-      release: () => {
-        if (held) this.change(agent.agent_id, estimate, -1)
-        held = false
-      }
+/** The reservation tree as it stands: the conversation, the given agents with all above them, and what is held. */
+const treeOf = (
+  state: ConversationState,
+  agentIds: Iterable<AgentId>,
+  held: ReadonlyMap<string, Held>
+): BudgetState => {
+  let nodes = HashMap.set(emptyBudget.nodes, state.conversation_id as string, conversationNode(state))
+  for (const agentId of agentIds) {
+    let parent: string = state.conversation_id
+    for (const id of pathOf(state, agentId)) {
+      const agent = state.agents.find((one) => one.agent_id === id)
+      if (agent !== undefined && !HashMap.has(nodes, id))
+        nodes = HashMap.set(nodes, id, agentNode(state, agent, parent))
+      parent = id
     }
   }
+  let tree: BudgetState = { ...emptyBudget, nodes }
+  for (const [id, { agentId, amounts }] of held) {
+    tree = evolve(tree, { type: "reserved", reservation: { id, node: agentId, amounts } })
+  }
+  return tree
+}
 
-  private change(agentId: AgentId, estimate: Estimate, sign: 1 | -1): void {
-    this.conversation = add(this.conversation, estimate, sign)
-    const own = add(this.agents.get(agentId) ?? none, estimate, sign)
-    if (own.tokens === 0 && own.usd === 0 && own.tool_calls === 0) this.agents.delete(agentId)
-    else this.agents.set(agentId, own)
+const spentOf = ({ which, spent, limit }: LimitReached): Spent =>
+  which === "micro_usd"
+    ? { which: "usd", used: spent / microUsdPerUsd, limit: limit / microUsdPerUsd }
+    : { which, used: spent, limit }
+
+/** Reservations of one conversation. */
+export class Spending {
+  private readonly held = new Map<string, Held>()
+  private waiters: Array<() => void> = []
+  private next = 1
+  /** How many reservations have been given back. */
+  private released = 0
+
+  /** Reserves for a call, unless a budget of the agent, of one above it or of the conversation stands in the way. */
+  reserve(state: ConversationState, agentId: AgentId, wanted: Estimate, nowMs: number): Admission {
+    const id = String(this.next++)
+    if (isLimited(state)) {
+      const agentIds = new Set([agentId, ...[...this.held.values()].map((one) => one.agentId)])
+      const tree = treeOf(state, agentIds, this.held)
+      const outcome = reserve(tree, { id, node: agentId, wanted, nowMs })
+      if (outcome._tag === "Exhausted") return { _tag: "Exhausted", ...spentOf(outcome.limit) }
+      if (outcome._tag === "Contended") return { _tag: "Contended", since: this.released }
+    }
+    this.held.set(id, { agentId, amounts: wanted })
+    return { _tag: "Reserved", release: () => this.release(id) }
+  }
+
+  private release(id: string): void {
+    if (!this.held.delete(id)) return
+    this.released += 1
+    for (const wake of this.waiters.splice(0)) wake()
+  }
+
+  /** Resolves when a reservation has been given back since, or when the signal aborts. */
+  freed(since: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        signal.removeEventListener("abort", done)
+        resolve()
+      }
+      this.waiters.push(done)
+      signal.addEventListener("abort", done)
+      if (signal.aborted || this.released !== since) done()
+    })
   }
 }

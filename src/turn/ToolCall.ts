@@ -1,19 +1,25 @@
 // Runs one tool call: started on record before it starts in fact, output gathered into progress runes, exactly one
-// end. A runner that breaks is reported as such; the machine decides whether it is tried again.
+// end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
+// not happen twice is never started twice, whatever happened to whoever started it first.
 import { errorInfo } from "../machine/ErrorTable.ts"
 import { callOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
-import type { ProgressStream } from "../rune/kinds/tool.ts"
-import type { ToolContext, ToolOutcome, ToolPort } from "../tool/Port.ts"
-import { Coalescer } from "./Coalescer.ts"
+import type { BlobRef } from "../rune/kinds/shared.ts"
+import type { ToolOutcome, ToolPort } from "../tool/Port.ts"
 import { type Commands, offer } from "./Commands.ts"
+import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
 import { limits } from "./Limits.ts"
+import { Progress } from "./Progress.ts"
+import type { Streams } from "./Streams.ts"
 
 export interface ToolCallOptions {
   readonly commands: Commands
   readonly tools: ToolPort
+  readonly streams: Streams
   readonly monotonicMs: () => number
+  /** Keeps an output that is too long for a result; there may be no such place. */
+  readonly keepOutput?: (output: string) => Promise<BlobRef>
 }
 
 export interface ToolCallRequest {
@@ -33,140 +39,141 @@ export const routeCall = async (
   const call = callOf(state, callId)
   if (call === undefined) return "settled"
   const verdict = tools.authorize(state, call)
+  const id = { call_id: callId }
   switch (verdict._tag) {
     case "Allow":
       return "run"
     case "Ask": {
       const { _tag: _, ...asked } = verdict
       const expiry = question.expires_ms === undefined ? {} : { expires_ms: question.expires_ms }
-      await offer(commands, { _tag: "RequireApproval", call_id: callId, ...asked, ...expiry })
+      await offer(commands, { _tag: "RequireApproval", ...id, ...asked, ...expiry })
       return "settled"
     }
     case "Deny":
       await offer(commands, {
         _tag: "DenyCall",
-        call_id: callId,
+        ...id,
         approver: "policy",
         reason: verdict.reason,
         channel: "policy"
       })
       return "settled"
     case "Reject":
-      await offer(commands, {
-        _tag: "FinishCall",
-        call_id: callId,
-        status: "error",
-        error: verdict.error,
-        duration_ms: 0
-      })
+      await offer(commands, { _tag: "FinishCall", ...id, status: "error", error: verdict.error, duration_ms: 0 })
       return "settled"
   }
 }
 
-/** Runs a call that may run, to its single result. */
-export const runCall = async (
+/** It had started, nobody knows how far it got, and it must not run again. */
+const isSpent = (call: CallState): boolean => call.attempt > 0 && call.effect_class === "effect"
+
+/** Puts the start of a call on record; tells whether it may start in fact. */
+export const startCall = async ({ commands, tools }: ToolCallOptions, callId: CallId): Promise<boolean> => {
+  const call = callOf(commands.state(), callId)
+  if (call === undefined) return false
+  if (isSpent(call)) {
+    await offer(commands, { _tag: "CrashCall", call_id: callId, message: "what ran the call broke down" })
+    return false
+  }
+  return offer(commands, { _tag: "StartCall", call_id: callId, sandbox: tools.sandbox(commands.state(), call) })
+}
+
+/** Runs a call whose start is on record, to its single result. */
+export const finishCall = async (
   options: ToolCallOptions,
   request: ToolCallRequest,
   signal: AbortSignal
 ): Promise<void> => {
-  const { commands, tools, monotonicMs } = options
-  const before = callOf(commands.state(), request.call_id)
-  if (before === undefined) return
-  const sandbox = tools.sandbox(commands.state(), before)
-  if (!(await offer(commands, { _tag: "StartCall", call_id: request.call_id, sandbox }))) return
+  const { commands, monotonicMs } = options
   const call = callOf(commands.state(), request.call_id)
   if (call === undefined || signal.aborted) return
   const startedMs = monotonicMs()
-  const outcome = await execute(options, request, call, signal)
-  if (signal.aborted) return
+  const ended = await execute(options, request, call, signal)
+  if (ended._tag === "Interrupted") return
   const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
-  if (outcome._tag === "Crashed")
-    await offer(commands, { _tag: "CrashCall", call_id: request.call_id, message: outcome.message })
-  else
-    await offer(commands, {
-      _tag: "FinishCall",
-      call_id: request.call_id,
-      ...capped(outcome.result),
-      duration_ms: durationMs
-    })
+  const id = { call_id: request.call_id }
+  if (ended._tag === "Threw" && !ended.late) {
+    await offer(commands, { _tag: "CrashCall", ...id, message: messageOf(ended.cause) })
+    return
+  }
+  const result = await fitted(options, resultOf(ended, call, request))
+  await offer(commands, { _tag: "FinishCall", ...id, ...result, duration_ms: durationMs })
 }
-
-type Execution =
-  | { readonly _tag: "Ended"; readonly result: ToolOutcome }
-  | { readonly _tag: "Crashed"; readonly message: string }
 
 const execute = async (
   options: ToolCallOptions,
   request: ToolCallRequest,
   call: CallState,
   signal: AbortSignal
-): Promise<Execution> => {
-  const { commands, tools } = options
-  const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(), request.timeout_ms)
-  const progress = progressOf(commands, request.call_id)
-  const context: ToolContext = {
-    conversation_id: commands.conversationId,
-    agent_id: request.agent_id,
-    turn_id: request.turn_id,
-    call_id: request.call_id,
-    attempt: call.attempt,
-    workspace: commands.state().session.config.workspace,
-    signal: AbortSignal.any([signal, deadline.signal]),
-    progress: progress.add
-  }
+): Promise<Ended<ToolOutcome>> => {
+  const { commands, streams, tools } = options
+  const progress = new Progress(commands, request.call_id)
+  streams.add(progress)
+  const run = (deadline: AbortSignal): Promise<ToolOutcome> =>
+    tools.run(commands.state(), call, {
+      conversation_id: commands.conversationId,
+      agent_id: request.agent_id,
+      turn_id: request.turn_id,
+      call_id: request.call_id,
+      attempt: call.attempt,
+      workspace: commands.state().session.config.workspace,
+      signal: deadline,
+      progress: progress.add
+    })
   try {
-    const result = await Promise.race([tools.run(commands.state(), call, context), aborted(context.signal)])
-    if (!deadline.signal.aborted || (result !== "aborted" && result.status === "timeout")) {
-      return result === "aborted" ? { _tag: "Ended", result: { status: "cancelled" } } : { _tag: "Ended", result }
-    }
-    const message = `${call.tool_name} did not end within ${request.timeout_ms} ms`
-    return { _tag: "Ended", result: { status: "timeout", error: errorInfo("tool_timeout", message) } }
-  } catch (error) {
-    return { _tag: "Crashed", message: error instanceof Error ? error.message : String(error) }
+    const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })
+    return ended._tag === "Returned" && !isOutcome(ended.value) ? noOutcome(ended.value) : ended
   } finally {
-    clearTimeout(timer)
-    await progress.finish()
+    streams.delete(progress)
+    if (signal.aborted) progress.discard()
+    else await progress.finish()
   }
 }
 
-const aborted = (signal: AbortSignal): Promise<"aborted"> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve("aborted")
-    else signal.addEventListener("abort", () => resolve("aborted"), { once: true })
-  })
+const statuses: ReadonlySet<unknown> = new Set([
+  "success",
+  "error",
+  "timeout",
+  "cancelled",
+  "unknown",
+  "sandbox_violation"
+])
 
-/** Gathers output per stream; a call that talks without end stops making runes, not output. */
-const progressOf = (commands: Commands, callId: CallId) => {
-  const streams = new Map<ProgressStream, Coalescer>()
-  let runes = 0
-  let ended = false
-  const send = (stream: ProgressStream) => async (chunk: string) => {
-    runes += 1
-    await offer(commands, { _tag: "AppendProgress", call_id: callId, stream, chunk })
-  }
-  return {
-    add: (stream: ProgressStream, chunk: string): void => {
-      if (ended || chunk === "" || runes >= limits.progressRunesMax) return
-      const coalescer = streams.get(stream) ?? new Coalescer({ send: send(stream) })
-      streams.set(stream, coalescer)
-      void coalescer.add(chunk)
-    },
-    finish: async (): Promise<void> => {
-      ended = true
-      for (const coalescer of streams.values()) await coalescer.finish().catch(() => undefined)
-    }
-  }
+/** Runners come from outside: what they return is not always what their type says. */
+const isOutcome = (value: unknown): value is ToolOutcome => {
+  const outcome = value as Partial<ToolOutcome> | null | undefined
+  return statuses.has(outcome?.status) && (outcome?.output === undefined || typeof outcome.output === "string")
 }
 
-/** Keeps head and tail of an output that is too long for a result. */
-const capped = (result: ToolOutcome): ToolOutcome => {
+const noOutcome = (value: unknown): Ended<never> => {
+  const seen = value === null ? "null" : typeof value
+  return { _tag: "Threw", cause: new TypeError(`the runner returned no outcome but ${seen}`), late: false }
+}
+
+/** Success counts however late it comes; anything else after the deadline is a timeout, with what there was to show. */
+const resultOf = (
+  ended: Exclude<Ended<ToolOutcome>, { readonly _tag: "Interrupted" }>,
+  call: CallState,
+  request: ToolCallRequest
+): ToolOutcome => {
+  if (ended._tag === "Returned" && (!ended.late || ended.value.status === "success")) return ended.value
+  const message = `${call.tool_name} did not end within ${request.timeout_ms} ms`
+  const output = ended._tag === "Returned" ? ended.value.output : callOutput(call)
+  const shown = output === undefined || output === "" ? {} : { output }
+  return { status: "timeout", error: errorInfo("tool_timeout", message), ...shown }
+}
+
+/** What a call had printed; the state keeps its end. */
+const callOutput = (call: CallState): string => call.progress_tail
+
+/** Keeps head and tail of an output that is too long for a result, and all of it beside the log if it can. */
+const fitted = async ({ keepOutput }: ToolCallOptions, result: ToolOutcome): Promise<ToolOutcome> => {
   const { output } = result
   if (output === undefined || output.length <= limits.outputCharsMax) return result
   const half = Math.floor(limits.outputCharsMax / 2)
   const dropped = output.length - 2 * half
-  return {
-    ...result,
-    output: `${output.slice(0, half)}\n… ${dropped} characters left out …\n${output.slice(-half)}`.toWellFormed()
-  }
+  const short = `${output.slice(0, half)}\n… ${dropped} characters left out …\n${output.slice(-half)}`.toWellFormed()
+  // No room for the whole is no reason to lose the rest.
+  const blob = await keepOutput?.(output).catch(() => undefined)
+  return { ...result, output: short, ...(blob === undefined ? {} : { output_blob: blob }) }
 }

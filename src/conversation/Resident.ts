@@ -1,0 +1,115 @@
+// A conversation in memory: its actor, the reactor that makes the world follow it, and, while there is work, the
+// workers that do it. One object ties them together, so that a conversation that only waits costs little.
+import type * as Cause from "effect/Cause"
+import type * as Effect from "effect/Effect"
+import type { Command } from "../machine/Command.ts"
+import { type Effect as Pending, pendingEffects } from "../machine/Effects.ts"
+import type { ConversationState } from "../machine/State.ts"
+import { Actor, type ActorListener, type ActorOptions } from "./Actor.ts"
+import type { LogRefused } from "./Errors.ts"
+import { limits } from "./Limits.ts"
+import { Reactor, type ReactorHost, type ReactorOptions } from "./Reactor.ts"
+
+/** The work of one conversation. */
+export interface Workers {
+  readonly perform: (pending: Pending) => Effect.Effect<void>
+  /** The command is about to be decided; what has been heard before it becomes runes first. */
+  readonly beforeDecision?: (command: Command) => void
+}
+
+/** What workers may ask of the conversation they work for. */
+export interface Employer {
+  readonly actor: Actor
+  /** Resolves at the next change of state, or when the signal aborts. */
+  readonly changed: (signal: AbortSignal) => Promise<void>
+}
+
+/** What all conversations of a process share. */
+export interface Household {
+  readonly actor: ActorOptions
+  readonly reactor: ReactorOptions
+  readonly workers: (employer: Employer) => Workers
+  readonly onCrash: (resident: Resident, work: string, cause: Cause.Cause<unknown>) => void
+  readonly onQuiet: (resident: Resident) => void
+  readonly onFailure: (resident: Resident, error: LogRefused) => void
+}
+
+export class Resident implements ActorListener, ReactorHost, Employer {
+  private readonly household: Household
+  private workers: Workers | undefined
+  readonly actor: Actor
+  readonly reactor: Reactor
+  /** When it was last spoken to, on a clock that only runs forward. */
+  usedMs = 0
+  /** The event of the newest snapshot. */
+  snapshotAt = 0
+
+  constructor(household: Household, state: ConversationState) {
+    this.household = household
+    this.actor = new Actor(household.actor, state, this)
+    this.reactor = new Reactor(household.reactor, this)
+  }
+
+  get state(): ConversationState {
+    return this.actor.state
+  }
+
+  /** Something runs, is about to, or is on its way to the disk. */
+  get isBusy(): boolean {
+    return !this.actor.isQuiet || !this.reactor.isIdle || this.hasWork
+  }
+
+  /** There is something to do that may be done now. */
+  get hasWork(): boolean {
+    return pendingEffects(this.state).some((pending) => !("held" in pending))
+  }
+
+  /** The log has grown enough since the last snapshot for another one to pay. */
+  get isSnapshotDue(): boolean {
+    const grown = this.state.head - this.snapshotAt
+    return grown >= limits.snapshotEveryRunes && grown >= this.snapshotAt * limits.snapshotGrowth
+  }
+
+  changed(signal: AbortSignal): Promise<void> {
+    return this.reactor.changed(signal)
+  }
+
+  perform(pending: Pending): Effect.Effect<void> {
+    this.workers ??= this.household.workers(this)
+    return this.workers.perform(pending)
+  }
+
+  insist(command: Command): Promise<unknown> {
+    return this.actor.insist(command)
+  }
+
+  beforeDecision(command: Command): void {
+    this.workers?.beforeDecision?.(command)
+  }
+
+  onChange(): void {
+    this.reactor.react()
+  }
+
+  onQuiet(): void {
+    this.household.onQuiet(this)
+  }
+
+  onFailure(error: LogRefused): void {
+    this.household.onFailure(this, error)
+  }
+
+  onCrash(work: string, cause: Cause.Cause<unknown>): void {
+    this.household.onCrash(this, work, cause)
+  }
+
+  onIdle(): void {
+    this.workers = undefined
+  }
+
+  /** Stops all work where it is and takes no more commands. */
+  async stop(): Promise<void> {
+    await this.reactor.stop()
+    this.actor.retire()
+  }
+}

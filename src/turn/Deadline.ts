@@ -1,0 +1,59 @@
+// Runs work of others under a deadline: its signal aborts when the time is over, it may then take a moment to wind
+// up, and after that nobody waits for it any longer. Work that was interrupted from outside is not waited for at all.
+import { limits } from "./Limits.ts"
+
+export type Ended<A> =
+  | { readonly _tag: "Returned"; readonly value: A; readonly late: boolean }
+  | { readonly _tag: "Threw"; readonly cause: unknown; readonly late: boolean }
+  /** It did not end, neither in time nor in the moment after. */
+  | { readonly _tag: "Overran" }
+  | { readonly _tag: "Interrupted" }
+
+export const timerMs = (delayMs: number): number => Math.min(Math.max(0, delayMs), limits.timerMsMax)
+
+const settled = <A>(run: () => Promise<A>, isLate: () => boolean): Promise<Ended<A>> =>
+  // A function that throws before its promise is there ends like one whose promise rejects.
+  Promise.resolve()
+    .then(run)
+    .then(
+      (value): Ended<A> => ({ _tag: "Returned", value, late: isLate() }),
+      (cause: unknown): Ended<A> => ({ _tag: "Threw", cause, late: isLate() })
+    )
+
+export const underDeadline = async <A>(
+  work: (signal: AbortSignal) => Promise<A>,
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal; readonly windUpMs?: number }
+): Promise<Ended<A>> => {
+  const { signal, timeoutMs, windUpMs = limits.windUpMs } = options
+  if (signal.aborted) return { _tag: "Interrupted" }
+  const deadline = new AbortController()
+  let last: NodeJS.Timeout | undefined
+  const overran = new Promise<Ended<A>>((resolve) => {
+    last = setTimeout(() => {
+      deadline.abort()
+      last = setTimeout(() => resolve({ _tag: "Overran" }), windUpMs)
+    }, timerMs(timeoutMs))
+  })
+  let onAbort = (): void => undefined
+  const interrupted = new Promise<Ended<A>>((resolve) => {
+    onAbort = () => resolve({ _tag: "Interrupted" })
+    signal.addEventListener("abort", onAbort)
+  })
+  const both = AbortSignal.any([signal, deadline.signal])
+  try {
+    return await Promise.race([
+      settled(
+        () => work(both),
+        () => deadline.signal.aborted
+      ),
+      overran,
+      interrupted
+    ])
+  } finally {
+    clearTimeout(last)
+    signal.removeEventListener("abort", onAbort)
+  }
+}
+
+export const messageOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).slice(0, limits.errorCharsMax).toWellFormed()

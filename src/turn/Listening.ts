@@ -1,0 +1,114 @@
+// What is heard while a model speaks: text and reasoning become runes as they come, calls and figures are kept for
+// the end. An answer that grows beyond what the log can hold ends the call.
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { Effect as Pending } from "../machine/Effects.ts"
+import { type ProviderError, providerError } from "../provider/Errors.ts"
+import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
+import type { RequestId } from "../rune/Ids.ts"
+import { Coalescer } from "./Coalescer.ts"
+import { type Commands, offer } from "./Commands.ts"
+import { limits } from "./Limits.ts"
+import type { Streams } from "./Streams.ts"
+
+type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
+
+export interface ListenerOptions {
+  readonly commands: Commands
+  readonly streams: Streams
+  /** Gathers deltas for this long; 0 makes every one a rune. */
+  readonly deltaEveryMs: number
+  /** Text as it streams, before it is durable. */
+  readonly onLive?: (live: { readonly agent_id: string; readonly turn_id: string; readonly text: string }) => void
+}
+
+/** Bytes of a text inside a JSON string. */
+const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2
+
+export class Listener {
+  private readonly options: ListenerOptions
+  private readonly pending: CallModel
+  private readonly text: Coalescer
+  private readonly reasoning: Coalescer
+  private readonly tooLarge = Deferred.makeUnsafe<never, ProviderError>()
+  private bytes = 0
+  readonly calls = new Map<string, ToolCallEvent["parsed"]>()
+  final: AssistantFinal | undefined
+  usage: Usage | undefined
+
+  constructor(options: ListenerOptions, pending: CallModel, requestId: RequestId) {
+    this.options = options
+    this.pending = pending
+    this.text = this.gather("AppendText", requestId)
+    this.reasoning = this.gather("AppendReasoning", requestId)
+    options.streams.add(this)
+  }
+
+  private gather(_tag: "AppendText" | "AppendReasoning", requestId: RequestId): Coalescer {
+    const { commands, deltaEveryMs } = this.options
+    return new Coalescer({
+      everyMs: deltaEveryMs,
+      send: async (content) => {
+        await offer(commands, { _tag, agent_id: this.pending.agent_id, content, request_id: requestId })
+      }
+    })
+  }
+
+  /** Fails when the answer has become too large to be kept. */
+  get overflow(): Effect.Effect<never, ProviderError> {
+    return Deferred.await(this.tooLarge)
+  }
+
+  readonly sink: Sink = (event: ProviderEvent): undefined | Promise<void> => {
+    switch (event.type) {
+      case "assistant_delta": {
+        const { agent_id, turn_id } = this.pending
+        this.options.onLive?.({ agent_id, turn_id, text: event.content })
+        return this.fits(event.content) ? this.text.add(event.content) : undefined
+      }
+      case "reasoning_delta":
+        return this.reasoning.add(event.content)
+      case "tool_call":
+        this.calls.set(event.call_id, event.parsed)
+        return undefined
+      case "usage":
+        this.usage = event.usage
+        return undefined
+      case "assistant_final":
+        this.final = event
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  /** What a turn has said must fit into the one rune that ends it. */
+  private fits(content: string): boolean {
+    this.bytes += jsonBytes(content)
+    if (this.bytes <= limits.answerBytesMax) return true
+    const message = `the answer is larger than ${limits.answerBytesMax} bytes`
+    const provider = this.pending.model.split("/", 1)[0]!
+    const error = providerError({ kind: "malformed_response", provider, message, retryable: false })
+    Effect.runSync(Deferred.fail(this.tooLarge, error))
+    return false
+  }
+
+  /** Sends off what has gathered. */
+  flush(): void {
+    this.reasoning.flush()
+    this.text.flush()
+  }
+
+  /** What has gathered becomes durable before the next thing is said about it. */
+  async finish(): Promise<void> {
+    await this.reasoning.finish()
+    await this.text.finish()
+  }
+
+  /** Nothing more is heard; what was not sent yet is told by somebody else. */
+  close(): void {
+    this.options.streams.delete(this)
+    this.reasoning.discard()
+    this.text.discard()
+  }
+}

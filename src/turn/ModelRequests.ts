@@ -1,0 +1,52 @@
+// The request an agent's next model call sends, built from the state as it is now.
+import type { AgentState, ConversationState } from "../machine/State.ts"
+import type { Message, ModelRequest } from "../provider/Canonical.ts"
+import type { ResolvedModel } from "../provider/Registry.ts"
+import type { RequestId } from "../rune/Ids.ts"
+import type { ToolPort } from "../tool/Port.ts"
+import { assemble } from "./Messages.ts"
+
+export interface RequestContext {
+  readonly requestId: RequestId
+  readonly resolved: ResolvedModel
+  readonly tools: ToolPort
+  readonly turnId: string
+  readonly attempt: number
+}
+
+/** The next request of the agent's turn. */
+export const turnRequest = (state: ConversationState, agent: AgentState, context: RequestContext): ModelRequest => {
+  const { instructions, messages } = assemble(state, agent)
+  const tools = context.tools.describe(state, agent.agent_id)
+  return {
+    requestId: context.requestId,
+    model: context.resolved.model,
+    messages,
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(tools.length === 0 ? {} : { tools }),
+    metadata: {
+      conversationId: state.conversation_id,
+      agentId: agent.agent_id,
+      role: agent.role,
+      turnId: context.turnId,
+      attempt: context.attempt
+    }
+  }
+}
+
+/** A request for something about the agent's conversation that is no turn of it. */
+export const asideRequest = (
+  state: ConversationState,
+  agent: AgentState,
+  aside: { readonly requestId: RequestId; readonly model: string; readonly role: string; readonly prompt: string }
+): ModelRequest => {
+  const { instructions, messages } = assemble(state, agent)
+  const question: Message = { role: "user", content: [{ type: "text", text: aside.prompt }] }
+  return {
+    requestId: aside.requestId,
+    model: aside.model,
+    messages: [...messages, question],
+    ...(instructions === undefined ? {} : { instructions }),
+    metadata: { conversationId: state.conversation_id, agentId: agent.agent_id, role: aside.role }
+  }
+}

@@ -1,0 +1,33 @@
+// Names for the pieces of work that pending effects stand for: one for machines, one for people.
+import type { Effect as Pending } from "../machine/Effects.ts"
+
+/** Routing and running a call are one piece of work: it must not start over when it moves from one to the other. */
+export const workId = (pending: Pending): string =>
+  pending._tag === "RouteTool" || pending._tag === "RunTool" ? `call ${pending.call_id}` : pending.key
+
+/** The work as a person would name it. */
+export const describeWork = (pending: Pending): string => {
+  switch (pending._tag) {
+    case "StartAgent":
+      return `starting agent ${pending.agent_id}`
+    case "StartQueued":
+      return `starting the next turn of agent ${pending.agent_id}`
+    case "CallModel":
+      return `calling model ${pending.model} for ${pending.turn_id} of agent ${pending.agent_id}`
+    case "FinaliseResponse":
+      return `taking up the answer in ${pending.turn_id} of agent ${pending.agent_id}`
+    case "RouteTool":
+    case "RunTool":
+      return `running ${pending.call_id} in ${pending.turn_id} of agent ${pending.agent_id}`
+    case "AwaitApproval":
+      return `waiting for an answer about ${pending.call_id}`
+    case "SettleTools":
+      return `finishing the tool calls of ${pending.turn_id} of agent ${pending.agent_id}`
+    case "RunHook":
+      return `running ${pending.hook_run_id} in ${pending.turn_id} of agent ${pending.agent_id}`
+    case "RetryAfter":
+      return `retrying ${pending.turn_id} of agent ${pending.agent_id}`
+    case "FinishClosing":
+      return "closing the conversation"
+  }
+}

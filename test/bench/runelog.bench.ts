@@ -29,7 +29,7 @@ const measureLargeLog = async (
   progress("reopening")
   const reopened = await measureReopening(directory, runes, settings.rounds)
   progress("memory of a reader")
-  const memory = await memoryRow(directory, settings.memoryLogBytes, frameBytes)
+  const memory = await memoryRow(directory, settings.memoryLogBytes, frameBytes, settings.rounds)
   return [...sizes, ...readRows(results, frameBytes), ...reopenRows(reopened, runes), memory]
 }
 

@@ -29,6 +29,7 @@ const openTimed = async (directory: string, head: number): Promise<Opening> => {
   const found = await log.head(largeLogName)
   const page = await log.read(largeLogName, { after: found - 1 })
   const ms = performance.now() - startedMs
+  if (log.readOnly !== undefined) throw log.readOnly
   if (found < head) throw new Error(`${head} events were acknowledged, ${found} are there`)
   if (page.frames.length !== 1) throw new Error("the newest event was not read")
   return { ms, recovered: log.recovered.frames, log }

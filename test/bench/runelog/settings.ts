@@ -1,5 +1,5 @@
-// What the runelog benchmark measures with: sizes and counts of one run. The defaults fit four minutes; a quick look
-// is BENCH_SECONDS=0.2 BENCH_RUNES=100000, the whole thing BENCH_FULL=1.
+// What the runelog benchmark measures with: sizes and counts of one run. The defaults fit four minutes on a quiet
+// machine; a quick look is BENCH_SECONDS=0.2 BENCH_RUNES=100000 BENCH_MEMORY_MIB=64.
 
 const positive = (name: string, fallback: number): number => {
   const text = process.env[name]
@@ -23,12 +23,11 @@ export interface Settings {
 const MIB = 1024 * 1024
 
 export const readSettings = (): Settings => {
-  const runes = Math.ceil(positive("BENCH_RUNES", 1_000_000))
   return {
     seconds: positive("BENCH_SECONDS", 0.8),
     rounds: Math.ceil(positive("BENCH_ROUNDS", 3)),
-    runes,
-    memoryLogBytes: process.env["BENCH_FULL"] === "1" ? 1024 * MIB : 256 * MIB
+    runes: Math.ceil(positive("BENCH_RUNES", 1_000_000)),
+    memoryLogBytes: positive("BENCH_MEMORY_MIB", 1024) * MIB
   }
 }
 

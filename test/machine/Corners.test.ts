@@ -7,7 +7,7 @@ import { checkReplay } from "#src/machine/Replay.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import { stateEvents } from "#src/machine/StateEvents.ts"
 import { attentionItems } from "#src/machine/Supervision.ts"
-import type { AgentId, CallId, ConversationId } from "#src/rune/Ids.ts"
+import type { AgentId, CallId, ConversationId, PlanId, RequestId } from "#src/rune/Ids.ts"
 import type { Rune } from "#src/rune/Rune.ts"
 import { exampleRune, payloadExamples as payloads } from "../support/runeExamples.ts"
 import { callItem, readTool, Story, shellTool, writeTool } from "../support/story.ts"
@@ -103,6 +103,58 @@ describe("runes without their usual company", () => {
     expect(agentEvents([loose as Rune])[0]).not.toHaveProperty("agent_id")
     const { agent_id: __, ...finished } = exampleRune("turn.hooks_finished")
     expect(stateEvents([finished as Rune])).toEqual([])
+  })
+})
+
+describe("commands about nothing", () => {
+  it("to an agent that runs no turn are refused", () => {
+    const story = new Story().ready()
+    const at = { agent_id: story.root }
+    const error = { error_type: "x", message: "y", retryable: true } as const
+    for (const command of [
+      { _tag: "RequestModel", ...at, request_id: "req_0000000000000001" as RequestId, provider: "p", model: "m" },
+      { _tag: "AppendText", ...at, content: "x" },
+      { _tag: "AppendReasoning", ...at, content: "x" },
+      { _tag: "ReceiveResponse", ...at, items: [] },
+      { _tag: "FinaliseResponse", ...at },
+      { _tag: "FailModelCall", ...at, error },
+      { _tag: "FailTurn", ...at, error },
+      { _tag: "RetryDue", ...at },
+      { _tag: "SettleTools", ...at, hooks: [] }
+    ] as const) {
+      expect(story.refused(command)).toMatchObject({ code: "invalid_state", data: { state: "idle" } })
+    }
+  })
+
+  it("a call that was approved and never started can tell nothing of itself", () => {
+    const story = new Story().inBatch(callItem("bash", shellTool))
+    const call_id = "call_1" as CallId
+    const violation = { _tag: "FinishCall", call_id, status: "sandbox_violation", duration_ms: 0 } as const
+    expect(story.refused(violation).code).toBe("invalid_state")
+    story.ask("call_1")
+    story.run({ _tag: "ApproveCall", call_id, approver: "a", channel: "c", scope: "once" })
+    expect(story.refused({ _tag: "AppendProgress", call_id, stream: "stdout", chunk: "x" }).code).toBe("invalid_state")
+    for (const status of ["success", "timeout", "unknown", "sandbox_violation"] as const) {
+      expect(story.refused({ _tag: "FinishCall", call_id, status, duration_ms: 0 }).code).toBe("invalid_state")
+    }
+    story.run({ _tag: "FinishCall", call_id, status: "error", duration_ms: 0 })
+  })
+
+  it("runes of a plan that is not pursued change nothing", () => {
+    const story = new Story().ready()
+    story.tell("plan.approved", payloads["plan.approved"])
+    expect(story.state.plan).toBeNull()
+    story.tell("plan.goal_received", { ...payloads["plan.goal_received"], plan_id: "plan_1" as PlanId })
+    story.tell("plan.approved", payloads["plan.approved"])
+    story.tell("plan.task_completed", { ...payloads["plan.task_completed"], plan_id: "plan_1" as PlanId })
+    expect(story.state.plan).toMatchObject({ plan_id: "plan_1", status: "goal_received", tasks: [] })
+  })
+
+  it("hooks of agents that are not there are not shown", () => {
+    expect(stateEvents([exampleRune("hook.started"), exampleRune("hook.completed")])).toEqual([])
+    const story = new Story().ready()
+    story.tell("hook.started", payloads["hook.started"])
+    expect(stateEvents(story.runes.slice(-1))).toEqual([])
   })
 })
 

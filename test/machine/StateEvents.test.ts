@@ -206,6 +206,24 @@ describe("state events", () => {
     expect(hooks[2]).toMatchObject({ attempt: 2 })
   })
 
+  it("name for a hook the runs of its own batch only", () => {
+    const story = new Story().inBatch(callItem("read", readTool))
+    story.start("call_1")
+    story.finish("call_1")
+    story.settle()
+    story.request()
+    story.respond([callItem("write", writeTool)])
+    story.start("call_2")
+    story.finish("call_2")
+    story.settle([hook])
+    story.run({ _tag: "StartHook", hook_run_id: hookRun })
+    const events = stateEvents(story.runes)
+    const runs = events.flatMap((event) =>
+      event.type === "tool_lifecycle" && event.callId === "call_2" ? [event.runId] : []
+    )
+    expect(events.at(-1)).toMatchObject({ type: "hook_lifecycle", toolRunIds: [runs[0]] })
+  })
+
   it("tell of an agent that failed to start, and of a system error", () => {
     const story = new Story().create()
     story.run({ _tag: "FailAgentInit", agent_id: story.root, error: { code: "harness_failed", message: "no" } })

@@ -390,6 +390,7 @@ describe("a model call that fails", () => {
     expect(story.refused({ _tag: "RetryTurn" }).data).toEqual({ state: "completed" })
     expect(new Story().ready().refused({ _tag: "RetryTurn" }).data).toEqual({ state: "idle" })
     expect(story.refused({ _tag: "RetryDue", agent_id: story.root }).code).toBe("invalid_state")
+    expect(story.refused({ _tag: "RetryTurn", agent_id: "agt_9999" as AgentId }).code).toBe("not_found")
   })
 
   it("steers out of a retry that waits", () => {

@@ -89,6 +89,7 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
     await disk.makeDirectory(logsDirectory(directory))
     await disk.syncDirectory(directory)
     const content = await scanJournal({ disk, directory: journalDirectory(directory), ...meta.state })
+    await syncBatches(parts, content)
     const report = await recover(
       { ...parts, journalDirectory: journalDirectory(directory) },
       withDefect(options, content)
@@ -133,6 +134,22 @@ const syncAncestors = async (disk: Disk, directory: string): Promise<void> => {
       // A directory that may not be opened is one that nothing was created in.
       if (error.code !== "EACCES" && error.code !== "EPERM") throw error
     })
+  }
+}
+
+/**
+ * What a killed writer left may be in memory only. Recovery builds on it, so it is made durable first: else a power
+ * cut in the middle of recovery could keep the segments and lose the batches they were made from.
+ */
+const syncBatches = async ({ disk, options }: Parts, { batches }: JournalContent): Promise<void> => {
+  for (const name of new Set(batches.map((batch) => batch.name))) {
+    const path = `${journalDirectory(options.directory)}/${name}`
+    const file = await disk.open(path, "write")
+    try {
+      await file.sync().catch(syncFailed(path))
+    } finally {
+      await file.close()
+    }
   }
 }
 

@@ -270,11 +270,13 @@ export class Runelog {
 
   /** The names of all logs with durable events. */
   async list(): Promise<ReadonlyArray<string>> {
+    // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
+    const known = new Set(this.logs.values())
+    const entries = await this.parts.disk.list(logsDirectory(this.parts.options.directory))
     const names = new Set<string>()
-    for (const entry of await this.parts.disk.list(logsDirectory(this.parts.options.directory))) {
-      if (entry.kind === "directory" && isLogName(entry.name)) names.add(entry.name)
-    }
-    for (const state of this.logs.values()) if (state.durableEventId > 0) names.add(state.name)
+    for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
+    for (const state of this.logs.values()) known.add(state)
+    for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
     return [...names].sort()
   }
 

@@ -44,7 +44,7 @@ export interface SimulationReport {
 const directory = "/home/data"
 
 const limitsFrom = (pick: <A>(values: ReadonlyArray<A>) => A): Partial<Limits> => ({
-  journalFileBytes: pick([64, 96, 128, 256]) * KIB,
+  journalFileBytes: pick([64, 64, 64, 96, 128, 256]) * KIB,
   journalFilesMax: pick([1, 2, 3, 4]),
   reserveBytes: 8 * KIB,
   segmentBytes: pick([4, 8, 16]) * KIB,
@@ -102,7 +102,7 @@ class Simulation {
 
   async #generation(): Promise<void> {
     const inRecovery = this.#chance() < 0.3
-    this.#arm(this.#below(inRecovery ? 60 : 500))
+    this.#arm(this.#below(inRecovery ? 60 : 400))
     this.#hazard.befall(this.#disk)
     const runelog = await this.#open()
     if (runelog !== undefined) await this.#live(runelog)
@@ -195,7 +195,7 @@ class Simulation {
       isOver: () => this.#successor !== undefined,
       explains: (tag) => this.#hazard.explains(tag, this.#disk)
     })
-    const steps = 20 + this.#below(150)
+    const steps = 15 + this.#below(110)
     for (let step = 0; step < steps && this.#successor === undefined && runelog.poisoned === undefined; step++) {
       this.#hazard.befall(this.#disk)
       await settled(client.step(), () => `a step beside ${client.underWay.join()}`)

@@ -9,7 +9,7 @@ export type Chance = () => number
 const below = (chance: Chance, bound: number): number => Math.floor(chance() * bound)
 
 /** More cursors than this are sampled instead of tried one by one. */
-const cursorsMax = 24
+const cursorsMax = 12
 
 export interface PageCheck {
   readonly after: number

@@ -69,7 +69,7 @@ const check = (story: Story, seed: number): void => {
 
 describe("random walks", () => {
   it("never break an invariant, replay to the same hash, and always come to rest", () => {
-    const walks = count("machine walks", { fast: 300, soak: 20_000 })
+    const walks = count("machine walks", { fast: 150, soak: 20_000 })
     const seed = seedFor("machine walks")
     const kinds = new Set<string>()
     let runes = 0

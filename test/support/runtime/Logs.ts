@@ -1,0 +1,36 @@
+// Every log that a test of the runtime produces is read back from the store, checked against the invariants, and
+// folded in every way that has to agree: live, from zero, and on from snapshots.
+import { expect } from "vitest"
+import { canonicalHash } from "#src/machine/Canonical.ts"
+import { fold } from "#src/machine/Evolve.ts"
+import { checkInvariants } from "#src/machine/Invariants.ts"
+import { checkReplay } from "#src/machine/Replay.ts"
+import type { ConversationState } from "#src/machine/State.ts"
+import type { ConversationId } from "#src/rune/Ids.ts"
+import type { AnyRune } from "#src/rune/Rune.ts"
+import type { RuneStore } from "#src/store/RuneStore.ts"
+
+export const readLog = async (store: RuneStore, id: ConversationId): Promise<ReadonlyArray<AnyRune>> => {
+  const runes: Array<AnyRune> = []
+  for await (const page of store.pagesNow(id, { after: 0 })) runes.push(...page.runes)
+  return runes
+}
+
+/** Snapshots after every rune of a short log, and at fewer places of a long one. */
+const snapshotEvery = (length: number): number => Math.max(1, Math.ceil(length / 60))
+
+export interface CheckedLog {
+  readonly id: ConversationId
+  readonly runes: ReadonlyArray<AnyRune>
+  readonly hash: string
+}
+
+/** Checks one log; a live state, where there is one, must be the fold of it. */
+export const checkRunes = (id: ConversationId, runes: ReadonlyArray<AnyRune>, live?: ConversationState): CheckedLog => {
+  const replay = checkReplay(runes, { conversation_id: id, snapshotEvery: snapshotEvery(runes.length) })
+  const violations = [...checkInvariants(runes), ...replay.violations]
+  expect(violations, `invariants of ${id}`).toEqual([])
+  if (live !== undefined) expect(canonicalHash(live), `live state of ${id}`).toBe(replay.hash)
+  expect(canonicalHash(fold(runes, id)), `fold of ${id}`).toBe(replay.hash)
+  return { id, runes, hash: replay.hash }
+}

@@ -1,0 +1,173 @@
+// Bytes too large for a rune, kept once under their own SHA-256: `<data>/blobs/ab/<sha256>`. A blob is durable before
+// the rune that names it is appended, never changes, and is checked against its name before any of it is served.
+import { createHash, randomBytes } from "node:crypto"
+import type { Disk, DiskFile } from "#runelog/Disk.ts"
+import { asDiskError } from "#runelog/Errors.ts"
+import type { BlobRef } from "../rune/kinds/shared.ts"
+import { BlobDamaged, BlobTooLarge, BlobUnknown } from "./Errors.ts"
+import { ensureDirectory, freshFile, isMissing, withFile } from "./Files.ts"
+import { limits } from "./Limits.ts"
+
+export interface BlobsOptions {
+  readonly disk: Disk
+  /** `<data>/blobs`. */
+  readonly directory: string
+  /** Random bytes as hex, for the names of unfinished files. */
+  readonly randomHex?: (bytes: number) => string
+  readonly bytesMax?: number
+}
+
+export interface BlobPage {
+  readonly bytes: Buffer
+  /** Where the next page starts; nothing when this was the last. */
+  readonly next: number | undefined
+  /** Of the whole blob. */
+  readonly size: number
+}
+
+export type BlobSource = Uint8Array | string | AsyncIterable<Uint8Array>
+
+const CHUNK_BYTES = 256 * 1024
+const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
+async function* chunksOf(source: BlobSource): AsyncGenerator<Uint8Array> {
+  if (typeof source === "string") yield Buffer.from(source, "utf8")
+  else if (source instanceof Uint8Array) yield source
+  else yield* source
+}
+
+export class Blobs {
+  private readonly disk: Disk
+  private readonly directory: string
+  private readonly randomHex: (bytes: number) => string
+  private readonly bytesMax: number
+  /** Blobs that were checked, with their sizes; the longest unused go first. */
+  private readonly verified = new Map<string, number>()
+
+  constructor(options: BlobsOptions) {
+    this.disk = options.disk
+    this.directory = options.directory
+    this.randomHex = options.randomHex ?? ((bytes) => randomBytes(bytes).toString("hex"))
+    this.bytesMax = options.bytesMax ?? limits.blobBytesMax
+  }
+
+  /** Removes what unfinished writes left behind. Only before the first write. */
+  async sweep(): Promise<void> {
+    await this.disk.removeTree(this.incoming)
+  }
+
+  /** Resolves when the bytes are durable under their hash. Bytes that are there already are not kept twice. */
+  async put(source: BlobSource, options?: { readonly mediaType?: string }): Promise<BlobRef> {
+    await ensureDirectory(this.disk, this.incoming)
+    const fresh = await freshFile(this.disk, `${this.incoming}/${this.randomHex(8)}`)
+    try {
+      const { bytes, sha256 } = await this.write(fresh.file, source)
+      await ensureDirectory(this.disk, `${this.directory}/${sha256.slice(0, 2)}`)
+      await fresh.keep(this.path(sha256))
+      this.verified.delete(sha256)
+      const mediaType = options?.mediaType
+      return { sha256, bytes, ...(mediaType === undefined ? {} : { media_type: mediaType }) }
+    } catch (error) {
+      await fresh.drop()
+      throw asDiskError(error, fresh.path)
+    }
+  }
+
+  private async write(
+    file: DiskFile,
+    source: BlobSource
+  ): Promise<{ readonly bytes: number; readonly sha256: string }> {
+    const digest = createHash("sha256")
+    let bytes = 0
+    for await (const chunk of chunksOf(source)) {
+      if (bytes + chunk.length > this.bytesMax) {
+        throw new BlobTooLarge({ bytes: bytes + chunk.length, bytesMax: this.bytesMax })
+      }
+      digest.update(chunk)
+      await file.write(chunk, 0, chunk.length, bytes)
+      bytes += chunk.length
+    }
+    return { bytes, sha256: digest.digest("hex") }
+  }
+
+  /** One page of a blob. The first read of a blob checks all of it. */
+  async read(sha256: string, range: { readonly offset?: number; readonly bytesMax?: number } = {}): Promise<BlobPage> {
+    const size = await this.verify(sha256)
+    const offset = Math.min(range.offset ?? 0, size)
+    const wanted = Math.min(range.bytesMax ?? limits.blobPageBytes, limits.blobPageBytes, size - offset)
+    const bytes = await this.open(sha256, async (file) => {
+      const buffer = Buffer.allocUnsafe(wanted)
+      return buffer.subarray(0, await file.read(buffer, 0, wanted, offset))
+    })
+    if (bytes.length < wanted) throw this.damaged(sha256, "it was cut short")
+    return { bytes, next: offset + wanted < size ? offset + wanted : undefined, size }
+  }
+
+  /** All of a blob, page by page. */
+  async *stream(sha256: string): AsyncGenerator<Buffer> {
+    for (let offset: number | undefined = 0; offset !== undefined; ) {
+      const page: BlobPage = await this.read(sha256, { offset })
+      if (page.bytes.length > 0) yield page.bytes
+      offset = page.next
+    }
+  }
+
+  /** All of a blob at once, if it is not larger than the caller can hold. */
+  async readAll(sha256: string, options: { readonly bytesMax: number }): Promise<Buffer> {
+    const size = await this.verify(sha256)
+    if (size > options.bytesMax) throw new BlobTooLarge({ bytes: size, bytesMax: options.bytesMax })
+    const pages: Array<Buffer> = []
+    for await (const page of this.stream(sha256)) pages.push(page)
+    return Buffer.concat(pages)
+  }
+
+  async has(sha256: string): Promise<boolean> {
+    return isSha256(sha256) && this.disk.exists(this.path(sha256))
+  }
+
+  /** Checks the bytes against their name, unless that was done before; returns their number. */
+  async verify(sha256: string, options?: { readonly again?: boolean }): Promise<number> {
+    if (!isSha256(sha256)) throw new BlobUnknown({ sha256 })
+    const known = options?.again === true ? undefined : this.verified.get(sha256)
+    if (known !== undefined) return known
+    const size = await this.open(sha256, (file) => this.digest(file, sha256))
+    this.verified.set(sha256, size)
+    if (this.verified.size > limits.verifiedBlobsMax) this.verified.delete(this.verified.keys().next().value!)
+    return size
+  }
+
+  private async digest(file: DiskFile, sha256: string): Promise<number> {
+    const digest = createHash("sha256")
+    const size = await file.size()
+    const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size))
+    for (let position = 0; position < size; ) {
+      const read = await file.read(chunk, 0, Math.min(chunk.length, size - position), position)
+      if (read === 0) throw this.damaged(sha256, "it was cut short")
+      digest.update(chunk.subarray(0, read))
+      position += read
+    }
+    if (digest.digest("hex") !== sha256) throw this.damaged(sha256, "its bytes hash to something else")
+    return size
+  }
+
+  private async open<A>(sha256: string, body: (file: DiskFile) => Promise<A>): Promise<A> {
+    try {
+      return await withFile(this.disk, this.path(sha256), body)
+    } catch (error) {
+      throw isMissing(error) ? new BlobUnknown({ sha256 }) : error
+    }
+  }
+
+  private damaged(sha256: string, reason: string): BlobDamaged {
+    this.verified.delete(sha256)
+    return new BlobDamaged({ sha256, file: this.path(sha256), reason })
+  }
+
+  private get incoming(): string {
+    return `${this.directory}/incoming`
+  }
+
+  private path(sha256: string): string {
+    return `${this.directory}/${sha256.slice(0, 2)}/${sha256}`
+  }
+}

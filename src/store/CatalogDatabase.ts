@@ -1,0 +1,273 @@
+// The catalogue's file: one SQLite database with a row per conversation, its labels and the keys of recent commands.
+// Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
+// format, of another directory or damaged is set aside and filled again.
+import { DatabaseSync, type StatementSync } from "node:sqlite"
+import { type CatalogRow, isUnfinished, ROW_FORMAT, type RowState, rowOf } from "./CatalogRow.ts"
+import { mergeOutcome, type Outcome } from "./Idempotency.ts"
+
+/** Raised when a table changes. */
+const SCHEMA_FORMAT = 1
+export const MEMORY = ":memory:"
+
+const schema = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY,
+    conversation_id TEXT NOT NULL UNIQUE,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    attention TEXT NOT NULL,
+    unfinished INTEGER NOT NULL,
+    last_event_id INTEGER NOT NULL,
+    damaged TEXT,
+    search TEXT NOT NULL,
+    fold TEXT NOT NULL
+  );
+  CREATE INDEX by_created ON conversations (created_ms, conversation_id, search);
+  CREATE INDEX by_state ON conversations (state, created_ms, conversation_id, search);
+  CREATE INDEX by_unfinished ON conversations (updated_ms) WHERE unfinished = 1;
+  CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'trigram');
+  CREATE TABLE labels (
+    key TEXT NOT NULL, value TEXT NOT NULL, created_ms INTEGER NOT NULL, conversation_id TEXT NOT NULL,
+    PRIMARY KEY (conversation_id, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX by_label ON labels (key, value, created_ms, conversation_id);
+  CREATE INDEX by_label_key ON labels (key, created_ms, conversation_id);
+  CREATE TABLE outcomes (
+    key TEXT PRIMARY KEY, hash TEXT NOT NULL, conversation_id TEXT NOT NULL,
+    first_event_id INTEGER NOT NULL, last_event_id INTEGER NOT NULL, ts_ms INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX outcomes_by_time ON outcomes (ts_ms);
+  CREATE INDEX outcomes_of ON outcomes (conversation_id);
+`
+
+const columns = [
+  "created_ms",
+  "updated_ms",
+  "state",
+  "attention",
+  "unfinished",
+  "last_event_id",
+  "damaged",
+  "search",
+  "fold"
+]
+const insertRow = `INSERT INTO conversations (conversation_id, ${columns.join(", ")}) VALUES (?${", ?".repeat(columns.length)})`
+const updateRow = `UPDATE conversations SET ${columns.map((column) => `${column} = ?`).join(", ")} WHERE id = ?`
+
+export type OpenState =
+  /** Left behind in order by the last writer. */
+  | "clean"
+  /** The last writer did not close it: rows may be behind the logs. */
+  | "unclean"
+  /** New, because there was none or none that could be used. */
+  | "fresh"
+
+export interface Folded {
+  readonly row: RowState
+  readonly damaged: string | undefined
+}
+
+/** What of a row a search looks at. */
+export const searchText = (row: RowState): string => {
+  const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`)
+  return [row.title, row.conversation_id, ...labels].join("\n").toLowerCase()
+}
+
+const identity = (directoryId: string): string => `${SCHEMA_FORMAT}.${ROW_FORMAT} ${directoryId}`
+
+export class CatalogDatabase {
+  readonly database: DatabaseSync
+  private readonly statements = new Map<string, StatementSync>()
+
+  private constructor(database: DatabaseSync) {
+    this.database = database
+  }
+
+  /** Opens or makes the file; throws when what is there cannot be used. */
+  static open(path: string, directoryId: string): { readonly catalog: CatalogDatabase; readonly state: OpenState } {
+    const database = new DatabaseSync(path)
+    try {
+      const catalog = new CatalogDatabase(database)
+      return { catalog, state: catalog.begin(directoryId) }
+    } catch (error) {
+      database.close()
+      throw error
+    }
+  }
+
+  private begin(directoryId: string): OpenState {
+    const { database } = this
+    // Derived data: losing the last moments in a power cut costs a catch-up, waiting for the disk costs everybody.
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 1000")
+    const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { readonly count: number }
+    if (tables.count === 0) {
+      this.transaction(() => database.exec(schema))
+      this.setMeta("identity", identity(directoryId))
+      this.setMeta("clean", "no")
+      return "fresh"
+    }
+    if (this.meta("identity") !== identity(directoryId))
+      throw new Error("the catalogue is of another format or directory")
+    const clean = this.meta("clean") === "yes"
+    this.setMeta("clean", "no")
+    return clean ? "clean" : "unclean"
+  }
+
+  close(options: { readonly clean: boolean }): void {
+    if (options.clean) this.setMeta("clean", "yes")
+    this.database.close()
+  }
+
+  statement(sql: string): StatementSync {
+    let statement = this.statements.get(sql)
+    if (statement === undefined) {
+      statement = this.database.prepare(sql)
+      this.statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  transaction(body: () => void): void {
+    this.database.exec("BEGIN IMMEDIATE")
+    try {
+      body()
+      this.database.exec("COMMIT")
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec("ROLLBACK")
+      throw error
+    }
+  }
+
+  meta(key: string): string | undefined {
+    const found = this.statement("SELECT value FROM meta WHERE key = ?").get(key)
+    return found?.["value"] as string | undefined
+  }
+
+  setMeta(key: string, value: string): void {
+    this.statement("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)").run(key, value)
+  }
+
+  load(conversationId: string): Folded | undefined {
+    const found = this.statement("SELECT fold, damaged FROM conversations WHERE conversation_id = ?").get(
+      conversationId
+    )
+    if (found === undefined) return undefined
+    const damaged = found["damaged"] as string | null
+    return { row: JSON.parse(found["fold"] as string) as RowState, damaged: damaged ?? undefined }
+  }
+
+  /** Writes a row, its labels and what a search finds it by; call it inside a transaction. */
+  save({ damaged, row }: Folded): void {
+    const { conversation_id: conversationId } = row
+    const text = searchText(row)
+    const before = this.statement("SELECT id, search FROM conversations WHERE conversation_id = ?").get(conversationId)
+    const values = [
+      row.created_ms,
+      row.updated_ms,
+      row.state,
+      rowOf(row).attention,
+      isUnfinished(row) ? 1 : 0,
+      row.last_event_id,
+      damaged ?? null,
+      text,
+      JSON.stringify(row)
+    ]
+    if (before === undefined) {
+      const { lastInsertRowid } = this.statement(insertRow).run(conversationId, ...values)
+      this.statement("INSERT INTO search (rowid, text) VALUES (?, ?)").run(lastInsertRowid, text)
+      this.saveLabels(row)
+      return
+    }
+    const id = before["id"] as number
+    this.statement(updateRow).run(...values, id)
+    // Most changes touch nothing that is searched, and this index is the costly one.
+    if (before["search"] === text) return
+    this.statement("DELETE FROM search WHERE rowid = ?").run(id)
+    this.statement("INSERT INTO search (rowid, text) VALUES (?, ?)").run(id, text)
+    this.saveLabels(row)
+  }
+
+  private saveLabels(row: RowState): void {
+    this.statement("DELETE FROM labels WHERE conversation_id = ?").run(row.conversation_id)
+    const insert = this.statement("INSERT INTO labels (key, value, created_ms, conversation_id) VALUES (?, ?, ?, ?)")
+    for (const [key, value] of Object.entries(row.labels)) insert.run(key, value, row.created_ms, row.conversation_id)
+  }
+
+  remove(conversationId: string): void {
+    const found = this.statement("SELECT id FROM conversations WHERE conversation_id = ?").get(conversationId)
+    if (found === undefined) return
+    this.statement("DELETE FROM search WHERE rowid = ?").run(found["id"] as number)
+    this.statement("DELETE FROM labels WHERE conversation_id = ?").run(conversationId)
+    this.statement("DELETE FROM outcomes WHERE conversation_id = ?").run(conversationId)
+    this.statement("DELETE FROM conversations WHERE conversation_id = ?").run(conversationId)
+  }
+
+  /** The next conversations by id, each with the newest event its row knows of; a slice, so that nobody waits long. */
+  heads(after: string, count: number): ReadonlyArray<{ readonly conversationId: string; readonly head: number }> {
+    return this.statement(
+      "SELECT conversation_id, last_event_id FROM conversations WHERE conversation_id > ? ORDER BY conversation_id LIMIT ?"
+    )
+      .all(after, count)
+      .map((found) => ({ conversationId: found["conversation_id"] as string, head: found["last_event_id"] as number }))
+  }
+
+  unfinished(): ReadonlyArray<string> {
+    const sql = "SELECT conversation_id FROM conversations WHERE unfinished = 1 ORDER BY updated_ms DESC"
+    return this.statement(sql)
+      .all()
+      .map((found) => found["conversation_id"] as string)
+  }
+
+  /** The next conversations in a state, by id; a slice, so that nobody waits long. */
+  inState(state: string, after: string, count: number): ReadonlyArray<string> {
+    const sql =
+      "SELECT conversation_id FROM conversations WHERE state = ? AND conversation_id > ? ORDER BY conversation_id LIMIT ?"
+    return this.statement(sql)
+      .all(state, after, count)
+      .map((found) => found["conversation_id"] as string)
+  }
+
+  count(): number {
+    return this.statement("SELECT count(*) AS count FROM conversations").get()!["count"] as number
+  }
+
+  saveOutcome(fresh: Outcome): void {
+    const outcome = mergeOutcome(this.outcome(fresh.key), fresh)
+    this.statement(
+      `INSERT OR REPLACE INTO outcomes (key, hash, conversation_id, first_event_id, last_event_id, ts_ms)
+       VALUES (?, ?, ?, ?, ?, ?)`
+    ).run(outcome.key, outcome.hash, outcome.conversationId, outcome.firstEventId, outcome.lastEventId, outcome.tsMs)
+  }
+
+  outcome(key: string): Outcome | undefined {
+    const found = this.statement("SELECT * FROM outcomes WHERE key = ?").get(key)
+    if (found === undefined) return undefined
+    return {
+      key,
+      hash: found["hash"] as string,
+      conversationId: found["conversation_id"] as string,
+      firstEventId: found["first_event_id"] as number,
+      lastEventId: found["last_event_id"] as number,
+      tsMs: found["ts_ms"] as number
+    }
+  }
+
+  forgetOutcomes(beforeMs: number): void {
+    this.statement("DELETE FROM outcomes WHERE ts_ms < ?").run(beforeMs)
+  }
+}
+
+const SQLITE_CORRUPT = 11
+const SQLITE_NOTADB = 26
+
+/** The file itself is bad: nothing that is asked of it will go well again. */
+export const isUnusable = (error: unknown): boolean => {
+  const { errcode } = error as { readonly errcode?: unknown }
+  return typeof errcode === "number" && ((errcode & 0xff) === SQLITE_CORRUPT || (errcode & 0xff) === SQLITE_NOTADB)
+}
+
+/** The row of a database record, as a listing shows it. */
+export const shownRow = (fold: string, damaged: string | null): CatalogRow =>
+  rowOf(JSON.parse(fold) as RowState, damaged ?? undefined)

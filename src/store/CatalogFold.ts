@@ -1,0 +1,216 @@
+// The fold of the catalogue: a rune changes the row of its conversation here and nowhere else. It never throws: a rune
+// that speaks of something it does not know changes nothing but the head.
+import type { Kind } from "../rune/Kinds.ts"
+import type { Content, ConversationConfig, Usage } from "../rune/kinds/shared.ts"
+import { type AnyRune, isKnown, type Rune, type RuneOf } from "../rune/Rune.ts"
+import { attend } from "./CatalogAttention.ts"
+import { type Mutable, noUsage, type RowAgent, type RowState, type UsageTotals } from "./CatalogRow.ts"
+import { limits } from "./Limits.ts"
+
+type Handler<K extends Kind> = (row: RowState, rune: RuneOf<K>) => void
+
+const cut = (text: string, charsMax: number): string => text.slice(0, charsMax).toWellFormed()
+
+const textOf = (content: Content): string => {
+  if (typeof content === "string") return content
+  const part = content.find(({ type }) => type === "text")
+  return part?.type === "text" ? part.text : ""
+}
+
+/** A conversation nobody named is known by the first line somebody said in it. */
+const suggestTitle = (row: RowState, text: string): void => {
+  if (row.title !== "") return
+  const line = text.trimStart().split("\n", 1)[0] ?? ""
+  row.title = cut(line.trimEnd(), limits.titleCharsMax)
+}
+
+const configure = (row: RowState, config: Partial<ConversationConfig>): void => {
+  if (config.title !== undefined) {
+    row.title = cut(config.title, limits.titleCharsMax)
+    row.titled = true
+  }
+  if (config.labels === undefined) return
+  row.labels = Object.fromEntries(
+    Object.entries(config.labels)
+      .slice(0, limits.labelsMax)
+      .map(([key, value]) => [cut(key, limits.labelCharsMax), cut(value, limits.labelCharsMax)])
+  )
+}
+
+const findAgent = (row: RowState, agentId: string | undefined): RowAgent | undefined =>
+  row.agents.find((agent) => agent.agent_id === agentId)
+
+const pushBounded = <T>(list: Array<T>, item: T): void => {
+  list.push(item)
+  if (list.length > limits.rowItemsMax) list.shift()
+}
+
+const addTo = (totals: Mutable<UsageTotals>, usage: Usage): void => {
+  totals.input_tokens += usage.input_tokens
+  totals.output_tokens += usage.output_tokens
+  totals.cached_tokens += usage.cached_tokens ?? 0
+  totals.reasoning_tokens += usage.reasoning_tokens ?? 0
+  totals.usd += usage.usd ?? 0
+}
+
+/** What a turn's sum says beyond the calls that were counted already. */
+const beyond = (usage: Usage, counted: UsageTotals): Usage => ({
+  input_tokens: Math.max(0, usage.input_tokens - counted.input_tokens),
+  output_tokens: Math.max(0, usage.output_tokens - counted.output_tokens),
+  cached_tokens: Math.max(0, (usage.cached_tokens ?? 0) - counted.cached_tokens),
+  reasoning_tokens: Math.max(0, (usage.reasoning_tokens ?? 0) - counted.reasoning_tokens),
+  usd: Math.max(0, (usage.usd ?? 0) - counted.usd)
+})
+
+const runningTurn = (row: RowState, rune: AnyRune) => {
+  const turn = findAgent(row, rune.agent_id)?.turn
+  return turn !== null && turn !== undefined && turn.turn_id === rune.turn_id ? turn : undefined
+}
+
+const countCall = (row: RowState, rune: AnyRune, usage: Usage | undefined): void => {
+  const turn = runningTurn(row, rune)
+  if (turn === undefined || usage === undefined) return
+  addTo(turn.usage, usage)
+  addTo(row.usage, usage)
+}
+
+const endTurn = (row: RowState, rune: AnyRune, usage: Usage | undefined): void => {
+  const agent = findAgent(row, rune.agent_id)
+  const turn = runningTurn(row, rune)
+  if (agent === undefined || turn === undefined) return
+  if (usage !== undefined) addTo(row.usage, beyond(usage, turn.usage))
+  agent.turn = null
+  row.approvals = row.approvals.filter((one) => one.turn_id !== turn.turn_id)
+}
+
+const settleApproval = (row: RowState, callId: string): void => {
+  if (row.approvals.length > 0) row.approvals = row.approvals.filter((one) => one.call_id !== callId)
+}
+
+/** An agent's life is over. A root that failed stays in view: nobody else can tell of it. */
+const retire = (row: RowState, agentId: string, how: "failed" | "terminated"): void => {
+  const agent = findAgent(row, agentId)
+  if (agent === undefined) return
+  const turnId = agent.turn?.turn_id
+  row.approvals = row.approvals.filter((one) => one.turn_id === null || one.turn_id !== turnId)
+  if (agent.root && how === "failed") Object.assign(agent, { spawning: false, attached: false, turn: null, queued: [] })
+  else row.agents = row.agents.filter((one) => one !== agent)
+}
+
+const land =
+  <K extends Kind>(state: RowState["state"]): Handler<K> =>
+  (row) => {
+    row.state = state
+  }
+
+const queueInput = (row: RowState, agentId: string | undefined, eventId: number): void => {
+  const agent = findAgent(row, agentId)
+  if (agent !== undefined) pushBounded(agent.queued, eventId)
+}
+
+const planOpens = (row: RowState): void => {
+  row.plan_open = true
+}
+const planCloses = (row: RowState): void => {
+  row.plan_open = false
+}
+
+const handlers: { readonly [K in Kind]?: Handler<K> } = {
+  "session.created": (row, rune) => {
+    row.created_ms = rune.ts_ms
+    row.state = "created"
+    configure(row, rune.payload.config)
+  },
+  "session.activated": land("active"),
+  "session.paused": land("paused"),
+  "session.resumed": land("active"),
+  "session.suspended": land("suspended"),
+  "session.unsuspended": land("active"),
+  "session.closing": land("closing"),
+  "session.closed": land("closed"),
+  "session.archived": land("archived"),
+  "session.restored": land("closed"),
+  "session.forked": (row, rune) => {
+    row.forked_from = rune.payload.from
+    if (row.created_ms === 0) row.created_ms = rune.ts_ms
+  },
+  "config.updated": (row, rune) => configure(row, rune.payload.changes),
+  "agent.spawning": (row, rune) => {
+    const { agent_id, parent_id } = rune.payload
+    if (findAgent(row, agent_id) !== undefined) return
+    const fresh = { attention: "starting", spawning: true, attached: false, turn: null } as const
+    pushBounded(row.agents, { agent_id, root: parent_id === undefined, ...fresh, queued: [] })
+  },
+  "agent.ready": (row, rune) => {
+    const agent = findAgent(row, rune.payload.agent_id)
+    if (agent !== undefined) agent.spawning = false
+  },
+  "agent.failed": (row, rune) => retire(row, rune.payload.agent_id, "failed"),
+  "agent.terminated": (row, rune) => retire(row, rune.payload.agent_id, "terminated"),
+  "agent.message": (row, rune) => queueInput(row, rune.payload.to_agent_id, rune.event_id),
+  "turn.queued": (row, rune) => {
+    suggestTitle(row, textOf(rune.payload.input))
+    queueInput(row, rune.agent_id, rune.event_id)
+  },
+  "turn.started": (row, rune) => {
+    const { agent_id: agentId, queued_event_ids: taken, turn_id: turnId } = rune.payload
+    suggestTitle(row, textOf(rune.payload.input))
+    row.turns += 1
+    const agent = findAgent(row, agentId)
+    if (agent === undefined) return
+    agent.turn = { turn_id: turnId, usage: noUsage() }
+    if (taken !== undefined) agent.queued = agent.queued.filter((id) => !taken.includes(id))
+  },
+  "turn.assistant_final": (row, rune) => countCall(row, rune, rune.payload.usage),
+  "turn.retry_scheduled": (row, rune) => countCall(row, rune, rune.payload.usage),
+  "turn.completed": (row, rune) => endTurn(row, rune, rune.payload.usage),
+  "turn.interrupted": (row, rune) => endTurn(row, rune, rune.payload.usage),
+  "turn.error": (row, rune) => endTurn(row, rune, rune.payload.usage),
+  "tool.approval_requested": (row, rune) =>
+    pushBounded(row.approvals, { call_id: rune.payload.call_id, turn_id: rune.turn_id ?? null }),
+  "tool.approved": (row, rune) => settleApproval(row, rune.payload.call_id),
+  "tool.denied": (row, rune) => settleApproval(row, rune.payload.call_id),
+  "tool.result": (row, rune) => settleApproval(row, rune.payload.call_id),
+  "plan.goal_received": (row, rune) => {
+    suggestTitle(row, rune.payload.goal)
+    planOpens(row)
+  },
+  "plan.goal_met": planCloses,
+  "plan.stopped": planCloses,
+  "harness.attached": (row, rune) => {
+    const agent = findAgent(row, rune.agent_id)
+    if (agent !== undefined) agent.attached = true
+  },
+  "harness.detached": (row, rune) => {
+    const agent = findAgent(row, rune.agent_id)
+    if (agent !== undefined) agent.attached = false
+  }
+}
+
+/** Fragments: they move the head of a row and nothing else. */
+const fragments: ReadonlySet<string> = new Set(["turn.assistant_delta", "turn.reasoning_delta", "tool.progress"])
+
+export const isFragment = (rune: AnyRune): boolean => fragments.has(rune.kind)
+
+const agentOf = (rune: Rune): string | undefined => {
+  if (rune.agent_id !== undefined) return rune.agent_id
+  const { agent_id: agentId } = rune.payload as { readonly agent_id?: string }
+  return agentId
+}
+
+/** Moves the head of the row alone: for runes of which nothing else is known or needed. */
+export const moveHead = (row: RowState, head: { readonly event_id: number; readonly ts_ms: number }): void => {
+  row.last_event_id = head.event_id
+  row.updated_ms = Math.max(row.updated_ms, head.ts_ms)
+}
+
+/** Folds one rune in. The given row is changed. */
+export const foldRow = (row: RowState, rune: AnyRune): void => {
+  moveHead(row, rune)
+  if (!isKnown(rune) || isFragment(rune)) return
+  const agent = findAgent(row, agentOf(rune))
+  if (agent !== undefined) agent.attention = attend(agent.attention, rune)
+  // The one widening: the handler is looked up by the very kind that the rune carries.
+  const handle = handlers[rune.kind] as ((row: RowState, rune: Rune) => void) | undefined
+  handle?.(row, rune)
+}

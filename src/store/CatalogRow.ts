@@ -1,0 +1,143 @@
+// A line of the catalogue: what a listing shows of a conversation, and the little more that its fold has to remember
+// to go on from there. All of it follows from the log.
+import { type Attention, mostUrgent } from "./CatalogAttention.ts"
+
+export type ConversationStatus = "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
+
+export const statuses: ReadonlyArray<ConversationStatus> = [
+  "created",
+  "active",
+  "paused",
+  "suspended",
+  "closing",
+  "closed",
+  "archived"
+]
+
+export interface UsageTotals {
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cached_tokens: number
+  readonly reasoning_tokens: number
+  readonly usd: number
+}
+
+/** What a listing shows. */
+export interface CatalogRow {
+  readonly conversation_id: string
+  readonly title: string
+  readonly state: ConversationStatus
+  readonly labels: Readonly<Record<string, string>>
+  readonly created_ms: number
+  readonly updated_ms: number
+  readonly last_event_id: number
+  readonly attention: Attention
+  readonly turns: number
+  readonly usage: UsageTotals
+  readonly forked_from?: string
+  /** There is work that a restart has to go on with. */
+  readonly unfinished: boolean
+  /** The log cannot be read to its end; what is shown is what could be. */
+  readonly damaged?: string
+}
+
+export interface OpenTurn {
+  readonly turn_id: string
+  usage: Mutable<UsageTotals>
+}
+
+export interface RowAgent {
+  readonly agent_id: string
+  readonly root: boolean
+  attention: Attention
+  spawning: boolean
+  attached: boolean
+  turn: OpenTurn | null
+  /** Event ids of inputs that no turn has taken yet. */
+  queued: Array<number>
+}
+
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** The fold of a conversation's runes. Plain JSON. */
+export interface RowState {
+  readonly format: typeof ROW_FORMAT
+  readonly conversation_id: string
+  last_event_id: number
+  created_ms: number
+  updated_ms: number
+  title: string
+  /** Somebody chose the title; else it is the beginning of the first input. */
+  titled: boolean
+  labels: Record<string, string>
+  state: ConversationStatus
+  turns: number
+  usage: Mutable<UsageTotals>
+  forked_from: string | null
+  agents: Array<RowAgent>
+  approvals: Array<{ readonly call_id: string; readonly turn_id: string | null }>
+  plan_open: boolean
+}
+
+/** Raised when the fold changes: rows of another format are folded anew. */
+export const ROW_FORMAT = 1
+
+export const noUsage = (): Mutable<UsageTotals> => ({
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  reasoning_tokens: 0,
+  usd: 0
+})
+
+export const emptyRow = (conversationId: string): RowState => ({
+  format: ROW_FORMAT,
+  conversation_id: conversationId,
+  last_event_id: 0,
+  created_ms: 0,
+  updated_ms: 0,
+  title: "",
+  titled: false,
+  labels: {},
+  state: "created",
+  turns: 0,
+  usage: noUsage(),
+  forked_from: null,
+  agents: [],
+  approvals: [],
+  plan_open: false
+})
+
+const isOver = (state: ConversationStatus): boolean => state === "closed" || state === "archived"
+
+const attentionOf = (row: RowState): Attention => {
+  if (isOver(row.state)) return "closed"
+  if (row.approvals.length > 0) return "awaiting_approval"
+  if (row.agents.length === 0) return row.state === "created" ? "starting" : "idle"
+  return mostUrgent(row.agents.map(({ attention }) => attention))
+}
+
+const hasWork = (agent: RowAgent): boolean =>
+  agent.turn !== null || agent.queued.length > 0 || agent.spawning || agent.attached
+
+/** Whether somebody has to go on with this conversation after a restart; says yes when in doubt. */
+export const isUnfinished = (row: RowState): boolean => {
+  if (isOver(row.state)) return false
+  return row.state === "created" || row.state === "closing" || row.plan_open || row.agents.some(hasWork)
+}
+
+export const rowOf = (row: RowState, damaged?: string): CatalogRow => ({
+  conversation_id: row.conversation_id,
+  title: row.title,
+  state: row.state,
+  labels: row.labels,
+  created_ms: row.created_ms,
+  updated_ms: row.updated_ms,
+  last_event_id: row.last_event_id,
+  attention: attentionOf(row),
+  turns: row.turns,
+  usage: row.usage,
+  ...(row.forked_from === null ? {} : { forked_from: row.forked_from }),
+  unfinished: isUnfinished(row),
+  ...(damaged === undefined ? {} : { damaged })
+})

@@ -1,0 +1,253 @@
+// Runes in and out of the log. An append that resolves is durable; runes already carry their event ids, because the
+// actor of the conversation owns the sequence. Reading never goes through the actor: a reader has a cursor. Each
+// operation exists as a promise (`…Now`, for the actor's pipeline and for loops) and as an effect with typed errors.
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import {
+  type AppendError as EngineAppendError,
+  type ReadError as EngineReadError,
+  LogUnknown
+} from "#runelog/Errors.ts"
+import type { Page } from "#runelog/Reader.ts"
+import type { Runelog } from "#runelog/Runelog.ts"
+import { privacyRank, type Visibility } from "../rune/Envelope.ts"
+import type { Family } from "../rune/KindDefinition.ts"
+import type { AnyRune } from "../rune/Rune.ts"
+import { AppendQueue } from "./AppendQueue.ts"
+import { attempt, tagsOf } from "./Boundary.ts"
+import { encodeRunes } from "./Encode.ts"
+import {
+  type AppendsWaiting,
+  type ArchiveDamaged,
+  type ArchiveUnsupported,
+  ConversationUnknown,
+  type RuneInvalid,
+  type RuneUnreadable
+} from "./Errors.ts"
+import { familySet } from "./Families.ts"
+import { Follower } from "./Follower.ts"
+import { isTerminal } from "./FrameHeader.ts"
+import { limits } from "./Limits.ts"
+import { decodePage, type RunePage } from "./Page.ts"
+
+export interface AppendOptions {
+  /** May use the room kept for last words when the disk is full. By default so for a small batch that ends in a terminal rune. */
+  readonly terminal?: boolean
+}
+
+export interface ReadOptions {
+  /** The last event the reader has; 0 for the beginning. */
+  readonly after: number
+  readonly bytesMax?: number
+  /** Runes that are more private are left out. */
+  readonly visibilityMax?: Visibility
+  readonly families?: ReadonlyArray<Family>
+}
+
+export type AppendError = EngineAppendError | AppendsWaiting | RuneInvalid
+export type ReadError =
+  | Exclude<EngineReadError, LogUnknown>
+  | ConversationUnknown
+  | RuneUnreadable
+  | ArchiveDamaged
+  | ArchiveUnsupported
+
+const appendTags = tagsOf<AppendError>({
+  LogNameInvalid: true,
+  LogUnknown: true,
+  LogDamaged: true,
+  EntryTooLarge: true,
+  EntryInvalid: true,
+  BatchTooLarge: true,
+  BatchEmpty: true,
+  Busy: true,
+  EventIdOutOfOrder: true,
+  DiskFull: true,
+  WriterPoisoned: true,
+  WriterClosed: true,
+  JournalCorrupt: true,
+  AppendsWaiting: true,
+  RuneInvalid: true
+})
+
+const readTags = tagsOf<ReadError>({
+  LogNameInvalid: true,
+  SegmentCorrupt: true,
+  FormatUnsupported: true,
+  ForeignFile: true,
+  CursorBeyondEnd: true,
+  ReadInvalid: true,
+  DiskFailed: true,
+  WriterClosed: true,
+  ConversationUnknown: true,
+  RuneUnreadable: true,
+  ArchiveDamaged: true,
+  ArchiveUnsupported: true
+})
+
+const attemptAppend = attempt<AppendError>(appendTags)
+export const attemptRead = attempt<ReadError>(readTags)
+
+export interface EngineRead {
+  readonly after: number
+  readonly bytesMax: number
+  readonly filter?: { readonly visibilityMax?: number; readonly families?: ReadonlySet<number> }
+}
+
+/** Where conversations are that have left the log. */
+export interface ArchiveSource {
+  /** A page of an archived conversation; nothing when there is no archive of it. */
+  readonly readPage: (conversationId: string, request: EngineRead) => Promise<Page | undefined>
+  readonly head: (conversationId: string) => Promise<number | undefined>
+}
+
+export interface RuneStoreOptions {
+  readonly runelog: Runelog
+  readonly archive?: ArchiveSource
+  /** Told of runes when they are durable. */
+  readonly onDurable?: (conversationId: string, runes: ReadonlyArray<AnyRune>) => void
+}
+
+const requestOf = (options: ReadOptions): EngineRead => {
+  const { after, bytesMax = limits.pageBytes, families, visibilityMax } = options
+  if (visibilityMax === undefined && families === undefined) return { after, bytesMax }
+  const filter = {
+    ...(visibilityMax === undefined ? {} : { visibilityMax: privacyRank[visibilityMax] }),
+    ...(families === undefined ? {} : { families: familySet(families) })
+  }
+  return { after, bytesMax, filter }
+}
+
+export class RuneStore {
+  private readonly runelog: Runelog
+  private readonly archive: ArchiveSource | undefined
+  private readonly onDurable: RuneStoreOptions["onDurable"]
+  private readonly queue: AppendQueue
+
+  constructor(options: RuneStoreOptions) {
+    this.runelog = options.runelog
+    this.archive = options.archive
+    this.onDurable = options.onDurable
+    this.queue = new AppendQueue({
+      open: (conversationId) => options.runelog.head(conversationId),
+      isBusy: () => options.runelog.busy,
+      ready: () => options.runelog.ready()
+    })
+  }
+
+  /**
+   * Resolves once the runes are durable. The work up to the journal starts before this returns, so appends made one
+   * after the other keep their order without waiting for each other. Where the engine is busy, the append waits.
+   */
+  appendNow(conversationId: string, runes: ReadonlyArray<AnyRune>, options?: AppendOptions): Promise<void> {
+    const encoded = encodeRunes(conversationId, runes)
+    if (encoded._tag === "Refused") return Promise.reject(encoded.error)
+    const { chars, entries } = encoded
+    const last = runes[runes.length - 1]
+    const terminal = options?.terminal ?? (last !== undefined && isTerminal(last) && chars <= limits.terminalBytesMax)
+    const first = runes[0]?.event_id ?? 0
+    const start = (): Promise<void> => this.runelog.append(conversationId, first, entries, { terminal })
+    const durable = this.queue.run(conversationId, { start, terminal })
+    const { onDurable } = this
+    return onDurable === undefined ? durable : durable.then(() => onDurable(conversationId, runes))
+  }
+
+  /** As `appendNow`. It cannot be interrupted: whoever asked knows afterwards whether the runes are in the log. */
+  append(
+    conversationId: string,
+    runes: ReadonlyArray<AnyRune>,
+    options?: AppendOptions
+  ): Effect.Effect<void, AppendError> {
+    return Effect.uninterruptible(attemptAppend(() => this.appendNow(conversationId, runes, options)))
+  }
+
+  async readNow(conversationId: string, options: ReadOptions): Promise<RunePage> {
+    return decodePage(conversationId, await this.readBytesNow(conversationId, options))
+  }
+
+  read(conversationId: string, options: ReadOptions): Effect.Effect<RunePage, ReadError> {
+    return attemptRead(() => this.readNow(conversationId, options))
+  }
+
+  /** A page as it lies in the log: bodies are the JSON of the runes, ready for the wire. */
+  async readBytesNow(conversationId: string, options: ReadOptions): Promise<Page> {
+    const request = requestOf(options)
+    // Between the two looks a conversation may have come back from the archive.
+    const page =
+      (await this.readLog(conversationId, request)) ??
+      (await this.archive?.readPage(conversationId, request)) ??
+      (await this.readLog(conversationId, request))
+    if (page === undefined) throw new ConversationUnknown({ conversationId })
+    return page
+  }
+
+  private async readLog(conversationId: string, request: EngineRead): Promise<Page | undefined> {
+    try {
+      return await this.runelog.read(conversationId, request)
+    } catch (error) {
+      if (error instanceof LogUnknown) return undefined
+      throw error
+    }
+  }
+
+  readBytes(conversationId: string, options: ReadOptions): Effect.Effect<Page, ReadError> {
+    return attemptRead(() => this.readBytesNow(conversationId, options))
+  }
+
+  /** The newest durable event, of an archived conversation too; 0 when there is no such conversation. */
+  async headNow(conversationId: string): Promise<number> {
+    const live = await this.runelog.head(conversationId)
+    if (live > 0) return live
+    return (await this.archive?.head(conversationId)) ?? this.runelog.head(conversationId)
+  }
+
+  head(conversationId: string): Effect.Effect<number, ReadError> {
+    return attemptRead(() => this.headNow(conversationId))
+  }
+
+  /** A reader that waits for what is not there yet; close it when done. */
+  follower(conversationId: string, options: ReadOptions): Follower {
+    return new Follower({
+      after: options.after,
+      read: (after) => this.readBytesNow(conversationId, { ...options, after }),
+      watch: (listener) => this.runelog.watch(conversationId, listener)
+    })
+  }
+
+  /** Every page from the cursor on, then each new one as it becomes durable, until the reader stops. */
+  followBytes(conversationId: string, options: ReadOptions): Stream.Stream<Page, ReadError> {
+    return followStream(() => this.follower(conversationId, options))
+  }
+
+  follow(conversationId: string, options: ReadOptions): Stream.Stream<RunePage, ReadError> {
+    return Stream.mapEffect(this.followBytes(conversationId, options), (page) =>
+      attemptRead(async () => decodePage(conversationId, page))
+    )
+  }
+
+  /** All pages up to the head as it is when the reader gets there. */
+  async *pagesNow(conversationId: string, options: ReadOptions): AsyncGenerator<RunePage> {
+    let { after } = options
+    for (;;) {
+      const page = await this.readNow(conversationId, { ...options, after })
+      if (page.next === after) return
+      after = page.next
+      yield page
+      if (after >= page.head) return
+    }
+  }
+}
+
+const followStream = (open: () => Follower): Stream.Stream<Page, ReadError> =>
+  Stream.unwrap(
+    Effect.map(
+      Effect.acquireRelease(Effect.sync(open), (follower) => Effect.sync(() => follower.close())),
+      (follower) =>
+        Stream.unfold(undefined, () =>
+          Effect.map(
+            attemptRead(() => follower.next()),
+            (page) => (page === undefined ? undefined : ([page, undefined] as const))
+          )
+        )
+    )
+  )

@@ -1,0 +1,211 @@
+// The store of a data directory: the log, and beside it snapshots, blobs, the catalogue and the archive, opened together
+// and closed together. Everything but the log can be deleted and follows from it again, blobs and archives excepted.
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Disk } from "#runelog/Disk.ts"
+import { makeDiskNode } from "#runelog/DiskNode.ts"
+import type { OpenError } from "#runelog/Errors.ts"
+import { importDirectory } from "#runelog/Import.ts"
+import { MetaFile } from "#runelog/MetaFile.ts"
+import type { RunelogOptions } from "#runelog/Options.ts"
+import { Runelog } from "#runelog/Runelog.ts"
+import { Archive, type Settled } from "./Archive.ts"
+import { Blobs } from "./Blobs.ts"
+import { attempt, tagsOf } from "./Boundary.ts"
+import { Catalog, type CatalogFault } from "./Catalog.ts"
+import { MEMORY } from "./CatalogDatabase.ts"
+import type { ListPage, ListRequest } from "./CatalogList.ts"
+import type { Copied } from "./Copy.ts"
+import type { ListInvalid } from "./Errors.ts"
+import { exportLines, type ImportRequest, importLines } from "./Export.ts"
+import { type ForkRequest, fork } from "./Fork.ts"
+import { RuneStore } from "./RuneStore.ts"
+import { type SnapshotReport, Snapshots } from "./Snapshots.ts"
+
+export interface StoreOptions {
+  /** The data directory. */
+  readonly directory: string
+  readonly disk?: Disk
+  readonly runelog?: Omit<RunelogOptions, "directory" | "disk">
+  /** Names the shape of snapshot values; see `Snapshots`. */
+  readonly snapshotShape: string
+  /** Where the catalogue is; `:memory:` where the disk is not the machine's. */
+  readonly catalogPath?: string
+  readonly nowMs?: () => number
+  readonly onSnapshotReport?: (report: SnapshotReport) => void
+  readonly onCatalogFault?: (fault: CatalogFault) => void
+}
+
+/** What was found and put right after the store was opened. */
+export interface CatchUp {
+  /** Rows that were folded again. */
+  readonly doubted: number
+  readonly settled: ReadonlyMap<string, Settled>
+}
+
+interface StoreParts {
+  readonly disk: Disk
+  readonly runelog: Runelog
+  readonly runes: RuneStore
+  readonly snapshots: Snapshots
+  readonly blobs: Blobs
+  readonly catalog: Catalog
+  readonly archive: Archive
+}
+
+const attemptList = attempt<ListInvalid>(tagsOf<ListInvalid>({ ListInvalid: true }))
+
+export class Store {
+  readonly runelog: Runelog
+  readonly runes: RuneStore
+  readonly snapshots: Snapshots
+  readonly blobs: Blobs
+  readonly catalog: Catalog
+  readonly archive: Archive
+  /** Resolves when the catalogue was held against the logs and interrupted archiving was finished. */
+  readonly caughtUp: Promise<CatchUp>
+  private closing: Promise<void> | undefined
+
+  private constructor(parts: StoreParts) {
+    this.runelog = parts.runelog
+    this.runes = parts.runes
+    this.snapshots = parts.snapshots
+    this.blobs = parts.blobs
+    this.catalog = parts.catalog
+    this.archive = parts.archive
+    this.caughtUp = this.catchUp()
+    // Whoever wants to know waits for it; nobody has to.
+    this.caughtUp.catch(() => undefined)
+  }
+
+  /** Opens the directory as its one writer. Conversations that a crash touched are in the catalogue when it resolves. */
+  static async open(options: StoreOptions): Promise<Store> {
+    const disk = options.disk ?? makeDiskNode()
+    const { directory } = options
+    const runelog = await Runelog.open({ ...options.runelog, directory, disk })
+    let catalog: Catalog | undefined
+    try {
+      await disk.removeTree(importDirectory(directory))
+      const parts = await assemble(options, disk, runelog)
+      catalog = parts.catalog
+      await parts.blobs.sweep()
+      await catalog.check({ suspects: runelog.recovered.logs, only: "suspects" })
+      return new Store(parts)
+    } catch (error) {
+      await catalog?.close()
+      await runelog.close()
+      throw error
+    }
+  }
+
+  /** What is true now: rows that wait are written first. */
+  async listNow(request: ListRequest = {}): Promise<ListPage> {
+    await this.catalog.flush()
+    return this.catalog.list(request)
+  }
+
+  list(request: ListRequest = {}): Effect.Effect<ListPage, ListInvalid> {
+    return attemptList(() => this.listNow(request))
+  }
+
+  async fork(request: ForkRequest): Promise<Copied> {
+    const copied = await fork({ runelog: this.runelog, runes: this.runes }, request)
+    this.catalog.doubt(copied.conversationId)
+    return copied
+  }
+
+  async importLines(request: ImportRequest): Promise<Copied> {
+    const copied = await importLines(this.runelog, request)
+    this.catalog.doubt(copied.conversationId)
+    return copied
+  }
+
+  exportLines(...args: [conversationId: string, options?: Parameters<typeof exportLines>[2]]): AsyncGenerator<Buffer> {
+    return exportLines(this.runes, ...args)
+  }
+
+  /** Finishes what was taken and leaves everything clean. */
+  close(): Promise<void> {
+    this.closing ??= this.closeNow()
+    return this.closing
+  }
+
+  private async closeNow(): Promise<void> {
+    this.catalog.stop()
+    await this.caughtUp.catch(() => undefined)
+    await this.catalog.close()
+    await this.runelog.close()
+  }
+
+  private async catchUp(): Promise<CatchUp> {
+    const wasClean = this.catalog.openState === "clean" && this.runelog.recovered.clean
+    const { doubted } = await this.catalog.check({
+      only: wasClean || this.catalog.openState === "fresh" ? "presence" : "all"
+    })
+    if (this.closing !== undefined) return { doubted, settled: new Map() }
+    const live = new Set(await this.runelog.list())
+    const candidates: Array<string> = []
+    for await (const conversationId of this.catalog.inState("archived")) {
+      if (live.has(conversationId)) candidates.push(conversationId)
+    }
+    const settled = await this.archive.settle(candidates)
+    return { doubted, settled }
+  }
+}
+
+const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Promise<StoreParts> => {
+  const { directory, nowMs, onCatalogFault, onSnapshotReport } = options
+  const { directoryId } = await MetaFile.read(disk, directory)
+  const blobs = new Blobs({ disk, directory: `${directory}/blobs` })
+  const snapshots = new Snapshots({
+    disk,
+    directory: `${directory}/snapshots`,
+    shape: options.snapshotShape,
+    ...(onSnapshotReport === undefined ? {} : { onReport: onSnapshotReport })
+  })
+  const archive = new Archive({ runelog, disk, directory, onArchived: (id) => snapshots.remove(id) })
+  const runes: RuneStore = new RuneStore({
+    runelog,
+    archive,
+    onDurable: (conversationId, appended) => catalog.observe(conversationId, appended)
+  })
+  const catalog = await Catalog.open({
+    disk,
+    directoryId,
+    path: options.catalogPath ?? (options.disk === undefined ? `${directory}/catalog.sqlite` : MEMORY),
+    source: {
+      conversations: async () => [...(await runelog.list()), ...(await archive.list())],
+      head: (conversationId) => runes.headNow(conversationId),
+      pages: (conversationId, after) => runes.pagesNow(conversationId, { after }),
+      archivedRow: async (conversationId) =>
+        (await runelog.head(conversationId)) > 0 ? undefined : archive.row(conversationId)
+    },
+    ...(nowMs === undefined ? {} : { nowMs }),
+    ...(onCatalogFault === undefined ? {} : { onFault: onCatalogFault })
+  })
+  return { disk, runelog, runes, snapshots, blobs, catalog, archive }
+}
+
+const openTags = tagsOf<OpenError>({
+  DirectoryLocked: true,
+  FormatUnsupported: true,
+  ForeignFile: true,
+  JournalCorrupt: true,
+  DiskFull: true,
+  DiskFailed: true,
+  WriterPoisoned: true,
+  LimitInvalid: true
+})
+
+export class StoreService extends Context.Service<StoreService, Store>()("echs/store/Store") {}
+
+/** The store as a service: opened with the scope, closed with it. */
+export const layer = (options: StoreOptions): Layer.Layer<StoreService, OpenError> =>
+  Layer.effect(
+    StoreService,
+    Effect.acquireRelease(
+      attempt<OpenError>(openTags)(() => Store.open(options)),
+      (store) => Effect.promise(() => store.close())
+    )
+  )

@@ -1,0 +1,256 @@
+// Goal: what is appended is what is read, as runes and as bytes, and every refusal is typed. Method: conversations of
+// typical shapes on the real disk and in memory, a disk that fails on command, and runes that should not be written.
+// Verifies: INV-EVENTID-MONOTONIC, INV-RUNE-IMMUTABLE, INV-SECRET-PRIVACY
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { DiskSim } from "#runelog/DiskSim.ts"
+import { Runelog } from "#runelog/Runelog.ts"
+import { encode, type Rune } from "#src/rune/Rune.ts"
+import { RuneStore } from "#src/store/RuneStore.ts"
+import { agent, conversationIdOf, type Place, places, Scribe, smallLimits } from "./support.ts"
+
+const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> => Effect.runPromise(Effect.flip(effect))
+
+const readAll = async (store: RuneStore, id: string) => {
+  const runes: Array<unknown> = []
+  for await (const page of store.pagesNow(id, { after: 0, bytesMax: 2000 })) runes.push(...page.runes)
+  return runes
+}
+
+describe.each(places)("runes on %s", (_name, makePlace) => {
+  let place: Place
+  let runelog: Runelog
+  let store: RuneStore
+
+  beforeEach(async () => {
+    place = makePlace()
+    runelog = await Runelog.open({ ...place, limits: smallLimits })
+    store = new RuneStore({ runelog })
+  })
+  afterEach(async () => {
+    await runelog.close()
+    place.dispose()
+  })
+
+  it("come back as they were appended, page by page and after a restart", async () => {
+    const { conversationId, runes } = new Scribe().begin({ title: "a" }).turn().turn()
+    for (const rune of runes) await store.appendNow(conversationId, [rune])
+    expect(await readAll(store, conversationId)).toEqual(runes)
+    expect(await store.headNow(conversationId)).toBe(runes.length)
+    await runelog.close()
+    runelog = await Runelog.open({ ...place, limits: smallLimits })
+    store = new RuneStore({ runelog })
+    expect(await readAll(store, conversationId)).toEqual(runes)
+  })
+
+  it("are stored as the bytes that go over the wire", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn()
+    await store.appendNow(conversationId, runes)
+    const page = await store.readBytesNow(conversationId, { after: 0, bytesMax: 1_000_000 })
+    expect(page.frames.map(({ body }) => body.toString("utf8"))).toEqual(runes.map(encode))
+  })
+
+  it("keep their order when many are appended without waiting", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn().turn().turn()
+    await Promise.all(runes.map((rune) => store.appendNow(conversationId, [rune])))
+    expect(await readAll(store, conversationId)).toEqual(runes)
+  })
+
+  it("are filtered by family and visibility without being parsed", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn()
+    await store.appendNow(conversationId, runes)
+    const tools = await store.readNow(conversationId, { after: 0, families: ["tool"] })
+    expect(new Set(tools.runes.map(({ kind }) => kind.split(".")[0]))).toEqual(new Set(["tool"]))
+    expect(tools.next).toBe(runes.length)
+    const seen = await store.readNow(conversationId, { after: 0, visibilityMax: "public" })
+    expect(seen.runes.every(({ visibility }) => visibility === "public")).toBe(true)
+    expect(seen.runes.length).toBe(runes.filter(({ visibility }) => visibility === "public").length)
+    expect(seen.runes.length).toBeLessThan(runes.length)
+  })
+
+  it("lose their superseded deltas at the seal, and the gaps are told", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn()
+    await store.appendNow(conversationId, runes)
+    await runelog.seal(conversationId)
+    const page = await store.readNow(conversationId, { after: 0, bytesMax: 1_000_000 })
+    const deltas = runes.filter(({ kind }) => kind.endsWith("_delta") || kind === "tool.progress")
+    expect(page.runes).toEqual(runes.filter((rune) => !deltas.includes(rune)))
+    const told = page.gaps.flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, index) => from + index))
+    expect(told).toEqual(deltas.map(({ event_id: id }) => id))
+  })
+
+  it("keep deltas that nothing repeats yet", async () => {
+    const scribe = new Scribe().begin()
+    const turn = scribe.startTurn("hello")
+    scribe.answer(turn, "one two three", 3)
+    const callId = scribe.call(turn, "abc", 3)
+    scribe.add("turn.assistant_delta", { content: "and now" }, turn)
+    scribe.add("tool.progress", { call_id: `${callId}9` as typeof callId, stream: "stdout", chunk: "open" }, turn)
+    await store.appendNow(scribe.conversationId, scribe.runes)
+    await runelog.seal(scribe.conversationId)
+    const kept = await readAll(store, scribe.conversationId)
+    expect(kept.slice(-2)).toEqual(scribe.runes.slice(-2))
+    expect(kept.filter((rune) => /delta|progress/.test((rune as Rune).kind))).toHaveLength(2)
+  })
+
+  it("can be followed: what is there, then what comes", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn()
+    await store.appendNow(conversationId, runes.slice(0, 5))
+    const collected = Effect.runFork(
+      store.follow(conversationId, { after: 0 }).pipe(
+        Stream.map((page) => page.runes),
+        Stream.flattenIterable,
+        Stream.take(runes.length),
+        Stream.runCollect
+      )
+    )
+    for (const rune of runes.slice(5)) await store.appendNow(conversationId, [rune])
+    expect(await Effect.runPromise(Fiber.join(collected))).toEqual(runes)
+  })
+
+  it("of an unknown conversation are a typed error, as is a cursor beyond the end", async () => {
+    const missing = conversationIdOf(99)
+    expect(await failureOf(store.read(missing, { after: 0 }))).toMatchObject({ _tag: "ConversationUnknown" })
+    expect(await failureOf(store.readBytes("../x", { after: 0 }))).toMatchObject({ _tag: "LogNameInvalid" })
+    expect(await Effect.runPromise(store.head(missing))).toBe(0)
+    const { conversationId, runes } = new Scribe().begin()
+    await store.appendNow(conversationId, runes)
+    expect(await failureOf(store.read(conversationId, { after: 50 }))).toMatchObject({ _tag: "CursorBeyondEnd" })
+    const followed = Stream.runDrain(store.follow(missing, { after: 0 }))
+    expect(await failureOf(followed)).toMatchObject({ _tag: "ConversationUnknown" })
+  })
+})
+
+describe("an append", () => {
+  let runelog: Runelog
+  let store: RuneStore
+  let disk: DiskSim
+  const durable: Array<number> = []
+
+  beforeEach(async () => {
+    disk = new DiskSim()
+    runelog = await Runelog.open({ disk, directory: "/data", limits: smallLimits })
+    durable.length = 0
+    store = new RuneStore({ runelog, onDurable: (_id, runes) => durable.push(...runes.map((rune) => rune.event_id)) })
+  })
+  afterEach(async () => {
+    disk.clearFaults()
+    await runelog.close().catch(() => undefined)
+  })
+
+  const { conversationId, runes } = new Scribe().begin().turn()
+  const [first, second] = runes as [Rune, Rune]
+
+  it("is refused when it is not a rune, belongs elsewhere or is out of place", async () => {
+    const cases: ReadonlyArray<readonly [ReadonlyArray<unknown>, string]> = [
+      [[{ ...first, payload: { config: { title: 7 } } }], "RuneInvalid"],
+      [[{ ...first, rune_id: "run_1" }], "RuneInvalid"],
+      [[{ ...first, conversation_id: conversationIdOf(2) }], "RuneInvalid"],
+      [[first, { ...second, event_id: 3 }], "RuneInvalid"],
+      [[second], "EventIdOutOfOrder"],
+      [[], "BatchEmpty"],
+      [[{ ...first, payload: { config: { extra: { big: 1n } } } }], "RuneInvalid"]
+    ]
+    for (const [given, tag] of cases) {
+      const error = await failureOf(store.append(conversationId, given as ReadonlyArray<Rune>))
+      expect(error, JSON.stringify(tag)).toMatchObject({ _tag: tag })
+    }
+    expect(await store.headNow(conversationId)).toBe(0)
+    expect(await failureOf(store.append("no/name", [{ ...first, conversation_id: "no/name" } as never]))).toMatchObject(
+      {
+        _tag: "RuneInvalid"
+      }
+    )
+  })
+
+  it("of a rune beyond the size of a frame is refused with its size", async () => {
+    const large = { ...first, payload: { config: { instructions: "x".repeat(1024 * 1024) } } } as Rune
+    expect(await failureOf(store.append(conversationId, [large]))).toMatchObject({ _tag: "EntryTooLarge" })
+  })
+
+  it("tells of durable runes only", async () => {
+    await Effect.runPromise(store.append(conversationId, runes.slice(0, 4)))
+    expect(durable).toEqual([1, 2, 3, 4])
+    disk.failNext("sync", { code: "EIO" })
+    expect(await failureOf(store.append(conversationId, runes.slice(4, 6)))).toMatchObject({ _tag: "WriterPoisoned" })
+    expect(durable).toEqual([1, 2, 3, 4])
+  })
+
+  it("that is interrupted is finished first", async () => {
+    const fiber = Effect.runFork(store.append(conversationId, [first]))
+    await Effect.runPromise(Fiber.interrupt(fiber))
+    expect(await store.headNow(conversationId)).toBe(1)
+  })
+
+  it("on a full disk is refused and leaves no trace; a last word still has room", async () => {
+    await store.appendNow(conversationId, runes.slice(0, 4))
+    disk.capacityBytes = disk.usedBytes
+    const filler = (): Rune => {
+      const id = durable.length + 1
+      return { ...first, event_id: id, payload: { config: { instructions: "x".repeat(60_000) } } } as Rune
+    }
+    let error: unknown
+    for (let tries = 0; tries < 100 && error === undefined; tries++) {
+      await store.appendNow(conversationId, [filler()]).catch((thrown) => {
+        error = thrown
+      })
+    }
+    expect(error).toMatchObject({ _tag: "DiskFull" })
+    const next = durable.length + 1
+    const closing = {
+      ...runes[3],
+      event_id: next,
+      kind: "session.closing",
+      payload: { reason: "full" }
+    } as unknown as Rune
+    await store.appendNow(conversationId, [closing])
+    expect(await store.headNow(conversationId)).toBe(next)
+  })
+
+  it("waits while the engine is busy, and order is kept", async () => {
+    const tight = await Runelog.open({
+      disk: new DiskSim(),
+      directory: "/tight",
+      limits: { ...smallLimits, inFlightBytesMax: 4096 }
+    })
+    const waiting = new RuneStore({ runelog: tight })
+    const big = new Scribe(7).begin()
+    for (let turn = 0; turn < 12; turn++) big.turn("again", "words and words ".repeat(200))
+    await Promise.all(big.runes.map((rune) => waiting.appendNow(big.conversationId, [rune])))
+    expect(await readAll(waiting, big.conversationId)).toEqual(big.runes)
+    await tight.close()
+  })
+
+  it("of an entry that is no rune is an error of the reader, after the good ones", async () => {
+    await store.appendNow(conversationId, runes.slice(0, 3))
+    await runelog.append(conversationId, 4, [{ body: "{}" }])
+    await runelog.append(conversationId, 5, [{ body: encode({ ...first, event_id: 9 } as Rune) }])
+    const page = await store.readNow(conversationId, { after: 0 })
+    expect(page.runes).toEqual(runes.slice(0, 3))
+    expect(page.next).toBe(3)
+    expect(await failureOf(store.read(conversationId, { after: 3 }))).toMatchObject({
+      _tag: "RuneUnreadable",
+      eventId: 4
+    })
+    const displaced = await failureOf(store.read(conversationId, { after: 4 }))
+    expect(displaced).toMatchObject({ _tag: "RuneUnreadable", reason: `it says it is event 9 of ${conversationId}` })
+  })
+
+  it("of a rune of an older version is read as the current one", async () => {
+    const old = {
+      ...runes.find(({ kind }) => kind === "tool.result"),
+      event_id: 1,
+      schema_version: 1,
+      payload: { call_id: "call_1", status: "timeout", error: "too slow", duration_ms: 5 },
+      agent_id: agent
+    }
+    await runelog.append(conversationId, 1, [{ body: JSON.stringify(old) }])
+    const { runes: read } = await store.readNow(conversationId, { after: 0 })
+    expect(read[0]).toMatchObject({
+      schema_version: 2,
+      payload: { error: { code: "tool_timeout", message: "too slow" } }
+    })
+  })
+})

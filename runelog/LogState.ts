@@ -25,6 +25,8 @@ export interface SegmentState {
   /** It was found to continue the segment before it, and to be continued by the one behind it. */
   linked: boolean
   followed: boolean
+  /** Of a closed segment that is damaged: where, and the last event before it. What is before can be read. */
+  fault: { readonly offset: number; readonly reason: string; readonly lastEventId: number } | undefined
   index: SparseIndex
   /** End of the encoded frames, as an offset in the file. */
   bytes: number
@@ -135,6 +137,7 @@ export const startSegment = (log: LogState): SegmentState => {
     headCrc: undefined,
     linked: true,
     followed: true,
+    fault: undefined,
     index: emptyIndex(),
     bytes: SEGMENT_HEADER_BYTES,
     durableBytes: SEGMENT_HEADER_BYTES,

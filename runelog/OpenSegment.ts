@@ -30,6 +30,7 @@ export const unopened = (firstEventId: number): SegmentState => ({
   headCrc: undefined,
   linked: false,
   followed: false,
+  fault: undefined,
   index: emptyIndex(),
   bytes: 0,
   durableBytes: 0,
@@ -171,7 +172,7 @@ export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): void => {
   segment.headCrc = segment.seal?.headCrc ?? crc
 }
 
-/** Opens a segment before the last, which `openLog` left alone; rejects when it is not whole. */
+/** Opens a segment before the last, which `openLog` left alone. Of one that is not whole, the good frames are left. */
 export const loadClosedSegment = async (options: OpenLogOptions, log: LogState, at: number): Promise<SegmentState> => {
   const known = log.segments[at]!
   const segment = isOpen(known) ? known : await openClosed(options, log, at)
@@ -192,8 +193,8 @@ const openClosed = (options: OpenLogOptions, log: LogState, at: number): Promise
     const size = await file.size()
     const end = await scanSegment(file, opened.segment, size, { hint, limits: options.limits })
     const fault = await closedFault(file, end, { size, lastEventId, promisedBytes: hint?.durableBytes ?? 0 })
-    if (fault !== undefined) throw corrupt(log, path, fault)
     adoptSegmentEnd(opened.segment, end)
+    if (fault !== undefined) opened.segment.fault = { ...fault, lastEventId: (end.openBatch ?? end).lastEventId }
     return opened.segment
   })
 }
@@ -235,8 +236,8 @@ export const checkLink = async (options: OpenLogOptions, log: LogState, at: numb
   if (segment.linked) return
   const before = log.segments[at - 1]
   const path = options.store.segmentPath(log.name, segment)
-  if (before === undefined || !isOpen(before)) {
-    if (segment.followed) return
+  if (before === undefined || !isOpen(before) || before.fault !== undefined) {
+    if (segment.followed || segment.fault !== undefined) return
     const expected = await expectedHeadCrc(options, log, at + 1)
     segment.followed = expected === undefined || expected === segment.headCrc
     if (segment.followed) return

@@ -143,14 +143,21 @@ const readSegment = async (
   const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
   if (isLast) await checkLink(options, log, at)
   const path = options.store.segmentPath(log.name, segment)
+  const { fault } = segment
+  if (fault !== undefined && wanted > fault.lastEventId) {
+    throw new SegmentCorrupt({ log: log.name, file: path, offset: fault.offset, reason: fault.reason })
+  }
   return useSegmentFile(options, log.name, path, async (file) => {
     const place: ReadPlace = { file, log, segment, path, wanted, request, head }
     return readFrom(place).catch(async (error) => {
       if (!(error instanceof SegmentCorrupt)) throw error
       // An index that lies must not pass for damage: what the file says from its beginning counts.
-      log.readEnd = undefined
-      await indexSegment(file, segment, segment.writtenBytes, options.limits)
-      return readFrom(place)
+      const { index } = segment
+      const end = await indexSegment(file, segment, segment.writtenBytes, options.limits)
+      if (end.fault === undefined) return readFrom(place)
+      // It is damage. What is behind it can still be read by those who have what is before.
+      segment.index = index
+      throw error
     })
   })
 }

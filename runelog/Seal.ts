@@ -22,6 +22,7 @@ export const sealSegments = (options: SealOptions, log: LogState, count: number)
     for (let at = 0; at < Math.min(count, log.durableSegments); at++) {
       const isLast = at === log.segments.length - 1
       const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+      if (segment.fault !== undefined) throw damaged(options, log, segment)
       await options.store.syncSegment(log, segment)
       if (segment.seal === undefined) await sealSegment(options, log, at)
     }
@@ -66,6 +67,12 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
   await log.gate.exclusive(async () => {
     await replace(options, log, sealed, { at, path, temporary })
   })
+}
+
+const damaged = (options: SealOptions, log: LogState, { fault, firstEventId }: SegmentState): SegmentCorrupt => {
+  const { offset, reason } = fault!
+  const file = options.store.segmentPath(log.name, { firstEventId })
+  return new SegmentCorrupt({ log: log.name, file, offset, reason })
 }
 
 const NOTHING: ReadonlySet<number> = new Set()

@@ -41,14 +41,19 @@ export const choosePoint = (agent: AgentState, keepChars: number): number | unde
   return points.at(0)
 }
 
+/** The longest summary of these items: a fixed size, and never more than half of what it stands for. */
+export const summaryCharsMax = (items: ReadonlyArray<TranscriptItem>): number =>
+  Math.min(limits.summaryCharsMax, Math.floor(items.reduce((sum, item) => sum + itemChars(item), 0) / 2))
+
 /** A summary without a model: what was asked, and the start of what was answered. */
 export const extract = (items: ReadonlyArray<TranscriptItem>): string => {
-  const each = Math.max(80, Math.floor(limits.summaryCharsMax / Math.max(1, items.length)))
+  const charsMax = summaryCharsMax(items)
+  const each = Math.max(20, Math.floor(charsMax / Math.max(1, items.length)) - 20)
   const lines = items.map((item) => {
     const content = typeof item.content === "string" ? item.content : JSON.stringify(item.content)
     return `${item.type}: ${content.slice(0, each)}`
   })
-  return lines.join("\n").slice(0, limits.summaryCharsMax).toWellFormed()
+  return lines.join("\n").slice(0, charsMax).toWellFormed()
 }
 
 const tooFull = (resolved: ResolvedModel, contextTokens: number): ProviderError =>
@@ -94,7 +99,7 @@ export class Compaction {
     return contextTokens * limits.compactKeep * limits.charsPerToken
   }
 
-  /** Sums up now; false when there is nothing to cut or the cut would not make it smaller. */
+  /** Sums up now; false when there is nothing to cut. */
   private force(agentId: AgentId, resolved: ResolvedModel, build: () => ModelRequest): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const { commands } = this.options
@@ -104,7 +109,6 @@ export class Compaction {
       const old = agent.transcript.filter((item) => item.event_id <= upto)
       const tokensBefore = estimateInputTokens(build())
       const summary = yield* this.summarise(agent, old, resolved)
-      if (summary.length >= old.reduce((sum, item) => sum + itemChars(item), 0)) return false
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
       return yield* Effect.promise(() => offer(commands, command))
     })
@@ -126,7 +130,7 @@ export class Compaction {
       const request = asideRequest(commands.state(), about, aside)
       const told = yield* Effect.option(models.run(resolved.provider.name, call(resolved.provider, request, sink)))
       const isWhole = told._tag === "Some" && text.trim() !== ""
-      return isWhole ? text.slice(0, limits.summaryCharsMax).toWellFormed() : extract(old)
+      return isWhole ? text.slice(0, summaryCharsMax(old)).toWellFormed() : extract(old)
     })
   }
 }

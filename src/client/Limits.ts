@@ -1,0 +1,20 @@
+/** Limits of a client, one table. Whatever is full says so, or is asked for again from the cursor. */
+
+export const clientLimits = {
+  /** Until a socket is open and has answered hello. */
+  connectWithinMs: 10_000,
+  /** Calls that may wait for their answer; one more fails with `busy`. */
+  callsWaitingMax: 256,
+  /** How often a call that was answered `busy` is made again. */
+  busyRetriesMax: 5,
+  /** Frames that may wait for a slow reader; beyond, the subscription is given up and resumed from its cursor. */
+  feedFramesMax: 2_048,
+  /** The same in characters. */
+  feedCharsMax: 4_194_304,
+  /** Silence after which the server is asked for a sign of life, and how long it has to give one. */
+  silenceMs: 30_000,
+  probeWithinMs: 10_000,
+  /** First wait before connecting again, and the longest. */
+  backoffFirstMs: 50,
+  backoffMaxMs: 5_000
+} as const

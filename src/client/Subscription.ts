@@ -1,0 +1,172 @@
+/**
+ * A conversation as an async iterable that outlives its connections. The cursor moves with what the reader was handed,
+ * never with what only arrived, so whatever is lost on the way is asked for again: no rune twice, none missing.
+ */
+import { LinkLost, RequestFailed } from "./Errors.ts"
+import { Feed } from "./Feed.ts"
+import { attentionKey, type Link } from "./Link.ts"
+import type { Answer, AttentionItem, Fields, PushedFrame, TailItem, View } from "./Wire.ts"
+
+export interface TailOptions {
+  /** The event id after which to begin; 0 is the beginning, "tail" is now. */
+  readonly after?: number | "tail"
+  /** Kinds, or families such as `tool.*`; all when left out. */
+  readonly kinds?: ReadonlyArray<string>
+  readonly visibility?: "public" | "internal"
+  readonly view?: View
+  /** Also bring text that is not durable yet. */
+  readonly live?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** What a subscription needs of the client. */
+export interface LinkSource {
+  /** The connection in use, or the next one; rejects when there will be none. */
+  readonly link: (signal: AbortSignal) => Promise<Link | undefined>
+  readonly waitBusy: (error: unknown, signal: AbortSignal) => Promise<boolean>
+}
+
+const never = new AbortController().signal
+
+interface Position {
+  cursor: number | "tail"
+}
+
+const subscribeFields = (
+  conversationId: string,
+  options: TailOptions,
+  cursor: number | "tail"
+): Fields<"subscribe"> => ({
+  conversation_id: conversationId,
+  after: cursor,
+  ...(options.kinds === undefined ? {} : { kinds: options.kinds }),
+  ...(options.visibility === undefined ? {} : { visibility: options.visibility }),
+  ...(options.view === undefined ? {} : { view: options.view }),
+  ...(options.live === undefined ? {} : { live: options.live })
+})
+
+interface Opened {
+  readonly feed: Feed
+  readonly leave: () => Promise<void>
+}
+
+/** Subscribes on this connection; undefined when it ended meanwhile. */
+const open = async (
+  link: Link,
+  request: { readonly op: string; readonly fields: object; readonly key?: string },
+  onOk: (ok: Answer<"subscribe">) => void
+): Promise<Opened | undefined> => {
+  let sub = ""
+  let left: Promise<void> | undefined
+  const leave = (): Promise<void> => {
+    left ??= link.leave(sub, feed)
+    return left
+  }
+  const feed = new Feed(() => void leave())
+  try {
+    await link.request(request.op, request.fields as Readonly<Record<string, unknown>>, (ok) => {
+      const answer = ok as Answer<"subscribe">
+      sub = request.key ?? answer.sub
+      link.follow(sub, feed)
+      onOk(answer)
+    })
+    return { feed, leave }
+  } catch (error) {
+    if (error instanceof LinkLost) return undefined
+    throw error
+  }
+}
+
+/** What the reader is handed for a frame, and where that leaves the cursor; undefined for what it has had already. */
+const step = (frame: PushedFrame, position: Position, isRunes: boolean): TailItem | undefined => {
+  const cursor = position.cursor === "tail" ? 0 : position.cursor
+  if (frame.rune !== undefined) {
+    if (isRunes && frame.rune.event_id <= cursor) return undefined
+    position.cursor = Math.max(cursor, frame.rune.event_id)
+    return { rune: frame.rune }
+  }
+  if (frame.gap !== undefined) {
+    position.cursor = Math.max(cursor, frame.gap.to)
+    return { gap: frame.gap }
+  }
+  if (frame.caught_up !== undefined) {
+    position.cursor = Math.max(cursor, frame.caught_up.head)
+    return { caught_up: frame.caught_up }
+  }
+  return frame.live === undefined ? undefined : { live: frame.live }
+}
+
+/** Opens the subscription on whatever connection there is, for as often as it takes. */
+const openAgain = async (
+  source: LinkSource,
+  signal: AbortSignal,
+  attempt: (link: Link) => Promise<Opened | undefined>
+): Promise<Opened | undefined> => {
+  for (;;) {
+    const link = await source.link(signal)
+    if (link === undefined) return undefined
+    try {
+      const opened = await attempt(link)
+      if (opened !== undefined) return opened
+    } catch (error) {
+      if (!(error instanceof RequestFailed) || !(await source.waitBusy(error, signal))) throw error
+    }
+  }
+}
+
+export async function* tail(
+  source: LinkSource,
+  conversationId: string,
+  options: TailOptions
+): AsyncGenerator<TailItem, void, void> {
+  const signal = options.signal ?? never
+  const position: Position = { cursor: options.after ?? 0 }
+  const isRunes = (options.view ?? "runes") === "runes" && conversationId !== "*"
+  for (;;) {
+    const opened = await openAgain(source, signal, (link) =>
+      open(link, { op: "subscribe", fields: subscribeFields(conversationId, options, position.cursor) }, ({ head }) => {
+        if (position.cursor === "tail" && conversationId !== "*") position.cursor = head
+      })
+    )
+    if (opened === undefined) return
+    try {
+      for (;;) {
+        const frame = await opened.feed.next(signal)
+        if (frame === "aborted") return
+        if (typeof frame === "string") break
+        const item = step(frame, position, isRunes)
+        if (item !== undefined) yield item
+      }
+    } finally {
+      await opened.leave()
+    }
+  }
+}
+
+export type AttentionUpdate =
+  /** Everything that needs a person now; comes first, and again whenever changes may have been missed. */
+  { readonly items: ReadonlyArray<AttentionItem> } | { readonly changed: AttentionItem }
+
+export async function* attention(
+  source: LinkSource,
+  list: () => Promise<Answer<"attention.list">>,
+  signal: AbortSignal = never
+): AsyncGenerator<AttentionUpdate, void, void> {
+  for (;;) {
+    const opened = await openAgain(source, signal, (link) =>
+      open(link, { op: "attention.subscribe", fields: {}, key: attentionKey }, () => {})
+    )
+    if (opened === undefined) return
+    try {
+      yield { items: (await list()).items }
+      for (;;) {
+        const frame = await opened.feed.next(signal)
+        if (frame === "aborted") return
+        if (typeof frame === "string") break
+        if (frame.attention !== undefined) yield { changed: frame.attention }
+      }
+    } finally {
+      await opened.leave()
+    }
+  }
+}

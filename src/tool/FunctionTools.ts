@@ -2,7 +2,7 @@
 // run without a sandbox, and say so.
 import type { ToolFacts } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
-import type { CallState } from "../machine/State.ts"
+import type { CallState, ConversationState } from "../machine/State.ts"
 import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
 
 export interface FunctionTool extends ToolFacts {
@@ -22,21 +22,32 @@ const asOutcome = (result: ToolOutcome | string): ToolOutcome =>
 const ask = (tool: FunctionTool, call: CallState): Authorization => ({
   _tag: "Ask",
   policy_reason: `${tool.name} asks before it runs`,
-  shown_as: { title: tool.name, detail: JSON.stringify(call.arguments) }
+  shown_as: { title: tool.name, detail: JSON.stringify(call.arguments) },
+  choices: ["once", "session"]
 })
+
+/** A person has allowed this tool for the rest of the conversation. Time is that of the log. */
+const isGranted = (state: ConversationState, call: CallState): boolean =>
+  state.grants.some(
+    (grant) =>
+      grant.tool_name === call.tool_name &&
+      grant.scope === "session" &&
+      (grant.expires_ms === null || grant.expires_ms > state.last_ms)
+  )
 
 export const functionTools = (tools: ReadonlyArray<FunctionTool>): ToolPort => {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
-  const authorize = (call: CallState): Authorization => {
+  const authorize = (state: ConversationState, call: CallState): Authorization => {
     const tool = byName.get(call.tool_name)
     if (tool === undefined)
       return { _tag: "Reject", error: errorInfo("unknown_tool", `there is no tool ${call.tool_name}`) }
-    return tool.approval === "ask" ? ask(tool, call) : { _tag: "Allow", sandbox: inProcess }
+    const mustAsk = tool.approval === "ask" && !isGranted(state, call)
+    return mustAsk ? ask(tool, call) : { _tag: "Allow", sandbox: inProcess }
   }
   return {
     describe: () => tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
     facts: (_state, _agentId, toolName) => byName.get(toolName),
-    authorize: (_state, call) => authorize(call),
+    authorize,
     sandbox: () => inProcess,
     run: async (_state, call, context) => {
       const tool = byName.get(call.tool_name)

@@ -98,7 +98,7 @@ const damageAtEnd = (log: LogState): SegmentCorrupt => {
 const readMemory = (log: LogState, request: ReadRequest, head: number): Page => {
   const frames: Array<Frame> = []
   let next = request.after
-  let bytesLeft = request.bytesMax
+  let bytesLeft = Math.max(request.bytesMax, 1)
   for (const extent of log.pending) {
     if (extent.lastEventId <= next) continue
     if (bytesLeft <= 0) break

@@ -1,7 +1,7 @@
 // The catalogue's file: one SQLite database with a row per conversation, its labels and the keys of recent commands.
 // Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
 // format, of another directory or damaged is set aside and filled again.
-import { DatabaseSync, type StatementSync } from "node:sqlite"
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import { type CatalogRow, isUnfinished, ROW_FORMAT, type RowState, rowOf } from "./CatalogRow.ts"
 import { mergeOutcome, type Outcome } from "./Idempotency.ts"
 
@@ -80,6 +80,7 @@ const identity = (directoryId: string): string => `${SCHEMA_FORMAT}.${ROW_FORMAT
 export class CatalogDatabase {
   readonly database: DatabaseSync
   private readonly statements = new Map<string, StatementSync>()
+  private readonly changes = new Map<string, StatementSync>()
 
   private constructor(database: DatabaseSync) {
     this.database = database
@@ -99,24 +100,31 @@ export class CatalogDatabase {
 
   private begin(directoryId: string): OpenState {
     const { database } = this
-    // Derived data: losing the last moments in a power cut costs a catch-up, waiting for the disk costs everybody.
-    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 1000")
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 1000")
     const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { readonly count: number }
     if (tables.count === 0) {
       this.transaction(() => database.exec(schema))
       this.setMeta("identity", identity(directoryId))
-      this.setMeta("clean", "no")
-      return "fresh"
-    }
-    if (this.meta("identity") !== identity(directoryId))
+    } else if (this.meta("identity") !== identity(directoryId)) {
       throw new Error("the catalogue is of another format or directory")
-    const clean = this.meta("clean") === "yes"
-    this.setMeta("clean", "no")
-    return clean ? "clean" : "unclean"
+    }
+    const clean = this.meta("clean")
+    this.mark("no")
+    return clean === undefined ? "fresh" : clean === "yes" ? "clean" : "unclean"
+  }
+
+  /**
+   * Says, durably, whether the rows are complete. Everything else may be lost with the power: derived data costs a
+   * catch-up, waiting for the disk would cost everybody.
+   */
+  private mark(clean: "yes" | "no"): void {
+    this.database.exec("PRAGMA synchronous = FULL")
+    this.setMeta("clean", clean)
+    this.database.exec("PRAGMA synchronous = NORMAL")
   }
 
   close(options: { readonly clean: boolean }): void {
-    if (options.clean) this.setMeta("clean", "yes")
+    if (options.clean) this.mark("yes")
     this.database.close()
   }
 
@@ -127,6 +135,17 @@ export class CatalogDatabase {
       this.statements.set(sql, statement)
     }
     return statement
+  }
+
+  /** Changes something. The text index leaves row ids behind that only a big integer can hold. */
+  private change(sql: string, ...values: ReadonlyArray<SQLInputValue>): number | bigint {
+    let statement = this.changes.get(sql)
+    if (statement === undefined) {
+      statement = this.database.prepare(sql)
+      statement.setReadBigInts(true)
+      this.changes.set(sql, statement)
+    }
+    return statement.run(...values).lastInsertRowid
   }
 
   transaction(body: () => void): void {
@@ -146,7 +165,7 @@ export class CatalogDatabase {
   }
 
   setMeta(key: string, value: string): void {
-    this.statement("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)").run(key, value)
+    this.change("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", key, value)
   }
 
   load(conversationId: string): Folded | undefined {
@@ -175,33 +194,41 @@ export class CatalogDatabase {
       JSON.stringify(row)
     ]
     if (before === undefined) {
-      const { lastInsertRowid } = this.statement(insertRow).run(conversationId, ...values)
-      this.statement("INSERT INTO search (rowid, text) VALUES (?, ?)").run(lastInsertRowid, text)
+      const id = this.change(insertRow, conversationId, ...values)
+      this.change("INSERT INTO search (rowid, text) VALUES (?, ?)", id, text)
       this.saveLabels(row)
       return
     }
     const id = before["id"] as number
-    this.statement(updateRow).run(...values, id)
+    this.change(updateRow, ...values, id)
     // Most changes touch nothing that is searched, and this index is the costly one.
     if (before["search"] === text) return
-    this.statement("DELETE FROM search WHERE rowid = ?").run(id)
-    this.statement("INSERT INTO search (rowid, text) VALUES (?, ?)").run(id, text)
+    this.change("DELETE FROM search WHERE rowid = ?", id)
+    this.change("INSERT INTO search (rowid, text) VALUES (?, ?)", id, text)
     this.saveLabels(row)
   }
 
   private saveLabels(row: RowState): void {
-    this.statement("DELETE FROM labels WHERE conversation_id = ?").run(row.conversation_id)
-    const insert = this.statement("INSERT INTO labels (key, value, created_ms, conversation_id) VALUES (?, ?, ?, ?)")
-    for (const [key, value] of Object.entries(row.labels)) insert.run(key, value, row.created_ms, row.conversation_id)
+    const { conversation_id: id, created_ms: createdMs } = row
+    this.change("DELETE FROM labels WHERE conversation_id = ?", id)
+    for (const [key, value] of Object.entries(row.labels)) {
+      this.change(
+        "INSERT INTO labels (key, value, created_ms, conversation_id) VALUES (?, ?, ?, ?)",
+        key,
+        value,
+        createdMs,
+        id
+      )
+    }
   }
 
   remove(conversationId: string): void {
     const found = this.statement("SELECT id FROM conversations WHERE conversation_id = ?").get(conversationId)
     if (found === undefined) return
-    this.statement("DELETE FROM search WHERE rowid = ?").run(found["id"] as number)
-    this.statement("DELETE FROM labels WHERE conversation_id = ?").run(conversationId)
-    this.statement("DELETE FROM outcomes WHERE conversation_id = ?").run(conversationId)
-    this.statement("DELETE FROM conversations WHERE conversation_id = ?").run(conversationId)
+    this.change("DELETE FROM search WHERE rowid = ?", found["id"] as number)
+    this.change("DELETE FROM labels WHERE conversation_id = ?", conversationId)
+    this.change("DELETE FROM outcomes WHERE conversation_id = ?", conversationId)
+    this.change("DELETE FROM conversations WHERE conversation_id = ?", conversationId)
   }
 
   /** The next conversations by id, each with the newest event its row knows of; a slice, so that nobody waits long. */
@@ -235,10 +262,15 @@ export class CatalogDatabase {
 
   saveOutcome(fresh: Outcome): void {
     const outcome = mergeOutcome(this.outcome(fresh.key), fresh)
-    this.statement(
-      `INSERT OR REPLACE INTO outcomes (key, hash, conversation_id, first_event_id, last_event_id, ts_ms)
-       VALUES (?, ?, ?, ?, ?, ?)`
-    ).run(outcome.key, outcome.hash, outcome.conversationId, outcome.firstEventId, outcome.lastEventId, outcome.tsMs)
+    this.change(
+      "INSERT OR REPLACE INTO outcomes (key, hash, conversation_id, first_event_id, last_event_id, ts_ms) VALUES (?, ?, ?, ?, ?, ?)",
+      outcome.key,
+      outcome.hash,
+      outcome.conversationId,
+      outcome.firstEventId,
+      outcome.lastEventId,
+      outcome.tsMs
+    )
   }
 
   outcome(key: string): Outcome | undefined {
@@ -254,8 +286,9 @@ export class CatalogDatabase {
     }
   }
 
-  forgetOutcomes(beforeMs: number): void {
-    this.statement("DELETE FROM outcomes WHERE ts_ms < ?").run(beforeMs)
+  /** Forgets the keys that were used then or earlier. */
+  forgetOutcomes(upToMs: number): void {
+    this.change("DELETE FROM outcomes WHERE ts_ms <= ?", upToMs)
   }
 }
 

@@ -4,19 +4,8 @@
 // Promise to each reader: every rune after its cursor once, in order, or an explicit gap.
 import type { Frame, Page } from "../conversation/Reading.ts"
 import { limits } from "../wire/Limits.ts"
+import { hasRoom, type Outlet, waitForRoom } from "./Outlet.ts"
 import { frameAll, textFrame } from "./WebSocketFrame.ts"
-
-/** A socket as far as delivery is concerned. */
-export interface Outlet {
-  readonly write: (bytes: Buffer) => void
-  /** Bytes that wait for the other side. */
-  readonly pendingBytes: () => number
-  /** Resolves when nothing waits any more, or when the socket is gone. */
-  readonly drained: () => Promise<void>
-  readonly isOpen: () => boolean
-  /** Ends a reader that takes nothing for too long. */
-  readonly closeStalled: () => void
-}
 
 export interface TopicOptions {
   /** The name that pushed frames carry; the same for all readers of the topic. */
@@ -25,16 +14,23 @@ export interface TopicOptions {
   readonly read: (after: number, bytesMax: number) => Promise<Page>
   /** Whether a rune is for these readers; the body is its JSON. */
   readonly accepts: (frame: Frame) => boolean
-  readonly setTimer: (run: () => void, delayMs: number) => () => void
-  /** The log can no longer be read here; the readers are told. */
-  readonly onFailure: (error: unknown) => void
+  /** The log can no longer be read for these readers, who have left the topic. */
+  readonly onFailure: (error: unknown, readers: ReadonlyArray<Reader>) => void
 }
 
 export interface Reader {
   readonly outlet: Outlet
+  /** Called once, when the reader has everything there was when it came. */
+  readonly onCaughtUp: (head: number) => void
   cursor: number
   caughtUp: boolean
   left: boolean
+}
+
+interface Encoded {
+  readonly bytes: Buffer | undefined
+  readonly next: number
+  readonly head: number
 }
 
 export class Topic {
@@ -43,6 +39,8 @@ export class Topic {
   private readonly suffix = Buffer.from("}")
   private readonly atHead = new Set<Reader>()
   private readonly behind = new Set<Reader>()
+  /** Pages before the head, for readers that catch up side by side; by the cursor in front of them. */
+  private readonly pages = new Map<number, Encoded>()
   /** Readers at the head have everything up to here. */
   private cursor: number
   private pumping = false
@@ -54,15 +52,24 @@ export class Topic {
     this.prefix = Buffer.from(`{"sub":${JSON.stringify(options.name)},"rune":`)
   }
 
+  get name(): string {
+    return this.options.name
+  }
+
   get readers(): number {
     return this.atHead.size + this.behind.size
   }
 
-  /** Adds a reader that has everything up to `cursor`. */
-  join(outlet: Outlet, cursor: number): Reader {
-    const reader: Reader = { outlet, cursor, caughtUp: false, left: false }
+  /** Everybody has everything, as far as anybody knows. */
+  get isQuiet(): boolean {
+    return this.behind.size === 0 && !this.pumping && !this.dirty
+  }
+
+  /** Adds a reader that has everything up to `cursor`; nothing is written to it before the next turn of the loop. */
+  join(outlet: Outlet, cursor: number, onCaughtUp: (head: number) => void): Reader {
+    const reader: Reader = { outlet, onCaughtUp, cursor, caughtUp: false, left: false }
     this.behind.add(reader)
-    void this.catchUp(reader)
+    setImmediate(() => void this.catchUp(reader))
     return reader
   }
 
@@ -77,9 +84,7 @@ export class Topic {
     this.dirty = true
     if (this.pumping || this.atHead.size === 0) return
     this.pumping = true
-    setImmediate(() => {
-      this.pump().catch(this.options.onFailure)
-    })
+    setImmediate(() => void this.pump())
   }
 
   private async pump(): Promise<void> {
@@ -91,6 +96,8 @@ export class Topic {
         this.deliver(page)
         if (page.next < page.head) this.dirty = true
       }
+    } catch (error) {
+      this.fail(error, [...this.atHead])
     } finally {
       this.pumping = false
     }
@@ -124,41 +131,58 @@ export class Topic {
   private async catchUp(reader: Reader): Promise<void> {
     try {
       while (!reader.left) {
-        if (reader.outlet.pendingBytes() > limits.socketBytesMax && !(await this.waitForRoom(reader))) return
-        const page = await this.options.read(reader.cursor, limits.pageBytes)
+        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return
+        const page = await this.page(reader.cursor)
         if (reader.left) return
-        const bytes = page.next === reader.cursor ? undefined : this.encode(page, reader.cursor)
-        if (bytes !== undefined) reader.outlet.write(bytes)
+        if (page.bytes !== undefined) reader.outlet.write(page.bytes)
         reader.cursor = page.next
         if (reader.cursor >= page.head && reader.cursor >= this.cursor) return this.reachHead(reader, page.head)
       }
     } catch (error) {
-      this.options.onFailure(error)
+      this.fail(error, [reader])
     }
+  }
+
+  private async page(after: number): Promise<Encoded> {
+    const known = this.pages.get(after)
+    if (known !== undefined) return known
+    const page = await this.options.read(after, limits.pageBytes)
+    const encoded = {
+      bytes: page.next === after ? undefined : this.encode(page, after),
+      next: page.next,
+      head: page.head
+    }
+    // Only a page with more behind it stays what it is.
+    if (page.next < page.head) this.keep(after, encoded)
+    return encoded
+  }
+
+  private keep(after: number, page: Encoded): void {
+    this.pages.set(after, page)
+    if (this.pages.size > limits.pagesKeptPerTopic) this.pages.delete(this.pages.keys().next().value!)
   }
 
   private reachHead(reader: Reader, head: number): void {
     if (this.atHead.size === 0 && !this.pumping) this.cursor = reader.cursor
     this.behind.delete(reader)
+    if (this.behind.size === 0) this.pages.clear()
     this.atHead.add(reader)
     if (!reader.caughtUp) {
       reader.caughtUp = true
-      reader.outlet.write(textFrame(`{"sub":${JSON.stringify(this.options.name)},"caught_up":{"head":${head}}}`))
+      reader.onCaughtUp(head)
     }
     this.wake()
   }
 
-  /** False when the reader took nothing for too long and was sent away. */
   private async waitForRoom(reader: Reader): Promise<boolean> {
-    let stalled = false
-    const cancel = this.options.setTimer(() => {
-      stalled = true
-      this.leave(reader)
-      reader.outlet.closeStalled()
-    }, limits.stalledMs)
-    await reader.outlet.drained()
-    cancel()
-    return !stalled && reader.outlet.isOpen()
+    const hasComeBack = await waitForRoom(reader.outlet)
+    if (!hasComeBack) this.leave(reader)
+    return hasComeBack
+  }
+
+  private fail(error: unknown, readers: ReadonlyArray<Reader>): void {
+    for (const reader of readers) this.leave(reader)
+    this.options.onFailure(error, readers)
   }
 
   private encode(page: Page, after: number): Buffer | undefined {

@@ -5,6 +5,8 @@ export const limits = {
   messageBytesMax: 1_048_576,
   /** Deepest nesting of a client's JSON. */
   messageDepthMax: 64,
+  /** Longest id of a request. */
+  idCharsMax: 256,
   connectionsMax: 10_000,
   subscriptionsPerConnectionMax: 1_024,
   /** Requests of one connection that may wait for their answer. */
@@ -17,12 +19,39 @@ export const limits = {
   ticketValidMs: 30_000,
   ticketsMax: 1_024,
   /** Bytes of a socket that may wait for the reader before it gets no more. */
-  socketBytesMax: 1_048_576,
+  socketBytesMax: 262_144,
   /** A reader that takes nothing for this long is closed; it resumes from its cursor. */
   stalledMs: 30_000,
   pingEveryMs: 20_000,
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
+  /** Pages a topic keeps for readers that catch up side by side. */
+  pagesKeptPerTopic: 8,
+  /** Conversations that one follower of everything catches up with side by side. */
+  followAllLanes: 8,
+  /** A conversation that has been quiet this long costs a follower of everything nothing. */
+  followAllQuietMs: 30_000,
+  /** Conversations looked at for one list of what waits for a person. */
+  attentionConversationsMax: 1_000,
+  /** How long a reader that was closed may take to say goodbye. */
+  closeWithinMs: 5_000,
+  /** Runes of one answer over HTTP. */
+  httpRunesMax: 10_000,
+  /** Event streams over HTTP at once. */
+  eventStreamsMax: 1_000,
+  /** Spans of traces that have begun, and that wait to be delivered. */
+  openSpansMax: 10_000,
+  finishedSpansMax: 4_096,
+  tracesEveryMs: 2_000,
+  tracesWithinMs: 5_000,
   listMax: 200,
-  drainMs: 10_000
+  /** Sockets of any kind at once; more are not accepted. */
+  socketsMax: 12_000,
+  headersWithinMs: 10_000,
+  requestWithinMs: 60_000,
+  /** Everything a stop may take: answers, commits, delivery, goodbyes. */
+  drainMs: 10_000,
+  answerWithinMs: 2_000,
+  deliverWithinMs: 2_000,
+  goodbyeMs: 1_000
 } as const

@@ -117,6 +117,8 @@ export const operations = {
   subscribe: reads({
     conversation_id: Schema.Union([ConversationId, Schema.Literal("*")]),
     after: optional(Schema.Union([Count, Schema.Literal("tail")])),
+    /** With "*": the last event the client has of each conversation it knows. */
+    cursors: optional(Schema.Record(ConversationId, Count)),
     view: optional(View),
     kinds: optional(Schema.Array(Schema.String)),
     visibility: optional(Schema.Literals(["public", "internal"])),
@@ -145,10 +147,13 @@ export const operationNames = Object.keys(operations) as ReadonlyArray<Operation
 export const isOperation = (name: string): name is OperationName => Object.hasOwn(operations, name)
 
 /** The schema of a whole request. */
-export const requestSchema = (name: OperationName) =>
-  Schema.Struct({
+export const requestSchema = (name: OperationName): Schema.ConstraintCodec<unknown, unknown> => {
+  const { fields, mutates } = operations[name]
+  const all: { readonly [key: string]: Schema.ConstraintCodec<unknown, unknown> } = {
     id: Schema.String,
     op: Schema.Literal(name),
-    ...(operations[name].mutates ? { idempotency_key: optional(IdempotencyKey) } : {}),
-    ...operations[name].fields
-  })
+    ...(mutates ? { idempotency_key: optional(IdempotencyKey) } : {}),
+    ...fields
+  }
+  return Schema.Struct(all)
+}

@@ -1,0 +1,163 @@
+// Stored conversations as the door sees them: listing, reading by cursor, archiving, restoring, forking. Joins the store
+// with the conversations in memory, so that what leaves the log is not spoken to meanwhile.
+import { advance, stampAll } from "../machine/Conversation.ts"
+import { evolve } from "../machine/Evolve.ts"
+import { resolveAfterCrash } from "../machine/Recovery.ts"
+import { type ConversationState, emptyConversation } from "../machine/State.ts"
+import type { IdSource } from "../rune/IdSource.ts"
+import { type ConversationId, isConversationId, makeRuneId } from "../rune/Ids.ts"
+import type { Rune, RuneDraft } from "../rune/Rune.ts"
+import type { ListRequest } from "../store/CatalogList.ts"
+import type { Store } from "../store/Store.ts"
+import type { Conversations } from "./Conversations.ts"
+import { CommandRefused, ConversationUnknown } from "./Errors.ts"
+import type { Page } from "./Reading.ts"
+
+export interface ShelfParts {
+  readonly store: Store
+  readonly conversations: Conversations
+  readonly ids: IdSource
+  readonly nowMs: () => number
+  /** Told of a conversation that came into being as a whole. */
+  readonly onAppeared?: (conversationId: string) => void
+}
+
+interface Idempotency {
+  readonly key: string
+  readonly hash: string
+}
+
+interface ForkQuery {
+  readonly from: string
+  readonly atEventId: number
+  readonly conversationId: string
+  readonly idempotency?: Idempotency
+}
+
+interface Forked {
+  readonly conversation_id: string
+  readonly event_id: number
+}
+
+const LIST_PAGE = 200
+const NO_HASH = "0".repeat(64)
+
+export class Shelf {
+  private readonly parts: ShelfParts
+
+  constructor(parts: ShelfParts) {
+    this.parts = parts
+  }
+
+  list(query: Omit<ListRequest, "state"> & { readonly state?: string }) {
+    // A state that does not exist is refused by the store.
+    return this.parts.store.listNow(query as ListRequest)
+  }
+
+  async *conversations(): AsyncGenerator<string> {
+    for (let cursor: string | undefined; ; ) {
+      const page = await this.list({ limit: LIST_PAGE, ...(cursor === undefined ? {} : { cursor }) })
+      for (const { conversation_id: id } of page.items) yield id
+      if (page.next_cursor === undefined) return
+      cursor = page.next_cursor
+    }
+  }
+
+  /** Conversations that have something under way, or that wait for a person to let them go on. */
+  async waiting(): Promise<ReadonlyArray<string>> {
+    const { catalog } = this.parts.store
+    await catalog.flush()
+    const suspended = this.parts.store.catalog.list({ state: "suspended", limit: LIST_PAGE })
+    return [...catalog.unfinished(), ...suspended.items.map(({ conversation_id: id }) => id)]
+  }
+
+  read(
+    conversationId: string,
+    request: { readonly after: number; readonly bytesMax: number; readonly visibilityMax: "public" | "internal" }
+  ): Promise<Page> {
+    return this.parts.store.runes.readBytesNow(conversationId, request)
+  }
+
+  async head(conversationId: string): Promise<number> {
+    return isConversationId(conversationId) ? this.parts.store.runes.headNow(conversationId) : 0
+  }
+
+  watch(conversationId: string, listener: () => void): () => void {
+    return this.parts.store.runelog.watch(conversationId, listener)
+  }
+
+  /** Seals, records, and moves the conversation out of the log. */
+  async archive(conversationId: string, idempotency?: Idempotency): Promise<{ readonly event_id: number }> {
+    const { conversations, store } = this.parts
+    const { session } = await conversations.state(conversationId)
+    const prepared =
+      session.status === "closed"
+        ? await store.archive.prepare(conversationId)
+        : { location: store.archive.location(conversationId), hash: NO_HASH }
+    const { event_id } = await conversations.submit(conversationId, { _tag: "Archive", ...prepared }, idempotency)
+    const isArchived = (await conversations.state(conversationId)).session.status === "archived"
+    if (isArchived) {
+      conversations.unload(conversationId as ConversationId)
+      await store.archive.commit(conversationId)
+    }
+    return { event_id }
+  }
+
+  /** Brings the conversation back into the log, where it goes on. */
+  async restore(conversationId: string, idempotency?: Idempotency): Promise<{ readonly event_id: number }> {
+    const { conversations, store } = this.parts
+    const { session } = await conversations.state(conversationId)
+    if (session.status === "archived") await store.archive.restore(conversationId)
+    const { event_id } = await conversations.submit(conversationId, { _tag: "Restore" }, idempotency)
+    await store.archive.forget(conversationId)
+    return { event_id }
+  }
+
+  /** A new conversation from another as it was at an event; what was under way then is over in the copy. */
+  async fork(query: ForkQuery): Promise<Forked> {
+    const { ids, nowMs, onAppeared, store } = this.parts
+    const { atEventId, from, idempotency } = query
+    const conversationId = query.conversationId as ConversationId
+    const repeated = idempotency === undefined ? undefined : await this.forkedBefore(conversationId, idempotency)
+    if (repeated !== undefined) return repeated
+    if ((await this.head(from)) === 0) throw new ConversationUnknown({ conversation_id: from })
+    const state = emptyConversation(conversationId)
+    const { eventId } = await store.fork({
+      from: from as ConversationId,
+      atEventId,
+      conversationId,
+      ids,
+      nowMs: nowMs(),
+      observe: (rune) => void evolve(state, rune as Rune),
+      finish: () => this.endings(state),
+      ...(idempotency === undefined ? {} : { idempotency })
+    })
+    onAppeared?.(conversationId)
+    return { conversation_id: conversationId, event_id: eventId }
+  }
+
+  /** The same key made this conversation before. */
+  private async forkedBefore(conversationId: ConversationId, { hash }: Idempotency): Promise<Forked | undefined> {
+    const head = await this.head(conversationId)
+    if (head === 0) return undefined
+    const { runes } = await this.parts.store.runes.readNow(conversationId, { after: 0, bytesMax: 1 })
+    if (runes[0]?.idempotency_hash === hash) return { conversation_id: conversationId, event_id: head }
+    const refusal = { code: "idempotency_conflict", message: "the key was used for another command" } as const
+    throw new CommandRefused({ refusal, command: "Fork" })
+  }
+
+  /** Runes that end what the original had under way. */
+  private endings(state: ConversationState): ReadonlyArray<RuneDraft> {
+    const { ids, nowMs } = this.parts
+    const around = { at_ms: nowMs(), runeId: () => makeRuneId(ids) }
+    const lost = resolveAfterCrash(state, around)
+    const drafts: Array<RuneDraft> = [...lost.drafts]
+    for (const rune of stampAll(state, lost.drafts, around)) evolve(state, rune)
+    for (const { agent_id: agentId } of state.agents.filter(({ turn }) => turn !== null)) {
+      const command = { _tag: "InterruptTurn", agent_id: agentId, reason: "forked" } as const
+      const { verdict } = advance(state, command, around)
+      if (verdict._tag === "Accepted") drafts.push(...verdict.drafts)
+    }
+    return drafts
+  }
+}

@@ -1,0 +1,75 @@
+// What is told about a conversation at one glance, and about the questions it waits with: plain data for the wire.
+
+import { aliveAgents, pathOf, pendingApprovals } from "../machine/Select.ts"
+import type { AgentState, CallState, ConversationState } from "../machine/State.ts"
+import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "../machine/Supervision.ts"
+import { hasOpenRequest } from "./Working.ts"
+
+export const agentSummary = (state: ConversationState, agent: AgentState) => ({
+  agent_id: agent.agent_id,
+  role: agent.role,
+  name: agent.name,
+  model: agent.model,
+  parent_id: agent.parent_id,
+  status: agent.status,
+  doing: monitorOf(state, agent),
+  attention: attentionOfAgent(state, agent),
+  turn_id: agent.turn?.turn_id ?? null,
+  turn_status: agent.turn?.status ?? null,
+  queued: agent.queue.length,
+  turns: agent.turns,
+  tool_calls: agent.tool_calls,
+  usage: agent.usage,
+  last_error: agent.last_error
+})
+
+/** One question of the inbox. */
+export const approvalItem = (state: ConversationState, call: CallState) => ({
+  conversation_id: state.conversation_id,
+  call_id: call.call_id,
+  agent_id: call.agent_id,
+  agent_path: call.agent_id === null ? [] : pathOf(state, call.agent_id),
+  tool_name: call.tool_name,
+  arguments: call.arguments,
+  arguments_hash: call.arguments_hash,
+  policy_reason: call.approval?.policy_reason ?? "",
+  shown_as: call.approval?.shown_as ?? null,
+  asked_ms: call.approval?.asked_ms ?? null,
+  expires_ms: call.approval?.expires_ms ?? null,
+  choices: call.approval?.choices ?? ["once"]
+})
+
+export const approvalItems = (state: ConversationState) =>
+  pendingApprovals(state).map((call) => approvalItem(state, call))
+
+export const attentionSummary = (state: ConversationState) =>
+  attentionItems(state).map((item) => ({
+    conversation_id: state.conversation_id,
+    title_of_conversation: state.session.config.title ?? null,
+    ...item
+  }))
+
+export const summaryOf = (state: ConversationState) => ({
+  conversation_id: state.conversation_id,
+  title: state.session.config.title ?? null,
+  state: state.session.status,
+  reason: state.session.reason,
+  workspace: state.session.config.workspace ?? null,
+  labels: state.session.config.labels ?? {},
+  created_ms: state.session.created_ms,
+  updated_ms: state.last_ms,
+  root_agent_id: state.session.root_agent_id,
+  agents: state.agents.map((agent) => agentSummary(state, agent)),
+  agents_alive: aliveAgents(state).length,
+  working: hasOpenRequest(state),
+  pending_approvals: approvalItems(state),
+  usage: state.usage,
+  cost_usd: state.usage.usd,
+  turns: state.turns,
+  tool_calls: state.tool_calls,
+  last_event_id: state.head,
+  attention: attentionOf(state),
+  plan: state.plan
+})
+
+export type ConversationSummary = ReturnType<typeof summaryOf>

@@ -1,0 +1,244 @@
+// Puts a server together: store, runtime, door. Used by `echs serve` and by programs that hold a server in their own
+// process. Owns the order of starting and stopping: nothing is acknowledged that a stop would lose, and whatever is
+// unfinished when it stops goes on at the next start.
+import * as Cause from "effect/Cause"
+import * as Redacted from "effect/Redacted"
+import { ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
+import type { Recovered } from "../conversation/Conversations.ts"
+import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
+import { Shelf } from "../conversation/Shelf.ts"
+import { snapshotPort, snapshotShape } from "../conversation/SnapshotStore.ts"
+import { makeRegistry, type RegistryConfig } from "../provider/Registry.ts"
+import { secureIdSource } from "../rune/IdSource.ts"
+import type { ConversationId } from "../rune/Ids.ts"
+import { type NamedToken, namedToken } from "../server/Auth.ts"
+import { describeError, type Log, type LogLevel, makeLog } from "../server/Log.ts"
+import { Server, type ServerOptions } from "../server/Server.ts"
+import { Traces } from "../server/Traces.ts"
+import { Store } from "../store/Store.ts"
+import { functionTools } from "../tool/FunctionTools.ts"
+import { limits } from "../wire/Limits.ts"
+import type { Role } from "../wire/Operations.ts"
+
+export interface TokenSpec {
+  readonly name: string
+  readonly role: Role
+  readonly token: string
+}
+
+export interface ServeOptions {
+  readonly dataDirectory: string
+  readonly host?: string
+  /** 4600 unless told; 0 picks one. */
+  readonly port?: number
+  /** Used instead of the token file. */
+  readonly token?: string
+  /** More tokens, with their own names and roles. */
+  readonly tokens?: ReadonlyArray<TokenSpec>
+  readonly hostNames?: ReadonlyArray<string>
+  readonly version: string
+  readonly model?: string
+  readonly providers?: RegistryConfig["providers"]
+  /** Value of a variable that holds a key. */
+  readonly key?: (variable: string) => string | undefined
+  readonly scenarios?: RegistryConfig["scenarios"]
+  readonly readText?: RegistryConfig["readText"]
+  readonly tools?: RuntimeOptions["tools"]
+  readonly hooks?: RuntimeOptions["hooks"]
+  readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
+  readonly door?: Partial<Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "pingEveryMs" | "connectionsMax">>
+  readonly logLevel?: LogLevel
+  readonly writeLine?: (line: string) => void
+  /** Where traces go, if anywhere: the base address of an OTLP collector. */
+  readonly otlpEndpoint?: string
+}
+
+export interface RunningServer {
+  readonly url: string
+  readonly port: number
+  readonly token: string
+  readonly dataDirectory: string
+  /** What the last stop left unfinished goes on; resolves when all of it was looked at. */
+  readonly recovered: Promise<Recovered>
+  readonly close: () => Promise<void>
+}
+
+export class BindRefused extends Error {
+  override readonly name = "BindRefused"
+
+  constructor(host: string) {
+    super(`refusing to listen on ${host}: anybody on the network could come in; give a token of your own to allow it`)
+  }
+}
+
+const defaultPort = 4600
+const loopback: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
+
+const tokensOf = (options: ServeOptions, own: string): ReadonlyArray<NamedToken> => [
+  namedToken("local", "admin", own),
+  ...(options.tokens ?? []).map(({ name, role, token }) => namedToken(name, role, token))
+]
+
+const runtimeOf = (options: ServeOptions, store: Store, log: Log, door: () => Door): RuntimeOptions => {
+  const key: RegistryConfig["key"] = (variable) => {
+    const value = options.key?.(variable)
+    return value === undefined || value === "" ? undefined : Redacted.make(value)
+  }
+  const { hooks, model, providers, readText, scenarios } = options
+  return {
+    ...options.runtime,
+    store: store.runes,
+    pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
+    snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
+    registry: makeRegistry({
+      key,
+      ...(model === undefined ? {} : { model }),
+      ...(providers === undefined ? {} : { providers }),
+      ...(scenarios === undefined ? {} : { scenarios }),
+      ...(readText === undefined ? {} : { readText })
+    }),
+    tools: options.tools ?? functionTools([]),
+    ...(hooks === undefined ? {} : { hooks }),
+    ids: secureIdSource(),
+    clock: { nowMs: () => Date.now() },
+    onLive: (live) => door().server?.tellLive(live),
+    onDurable: (conversationId, runes) => {
+      door().server?.notice(conversationId, runes)
+      door().traces?.notice(runes)
+    },
+    onCrash: (conversationId, work, cause) =>
+      log.write("error", "work crashed", {
+        conversation_id: conversationId,
+        work,
+        cause: describeError(Cause.squash(cause))
+      }),
+    onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
+    onSnapshotFailed: (conversationId, cause) =>
+      log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) })
+  }
+}
+
+/** What the runtime reports to, once it is there. */
+interface Door {
+  server: Server | undefined
+  traces: Traces | undefined
+}
+
+const openStore = (options: ServeOptions, log: Log): Promise<Store> =>
+  Store.open({
+    directory: options.dataDirectory,
+    snapshotShape,
+    runelog: { onPoison: (error) => log.write("error", "the log writes no more", { cause: describeError(error) }) },
+    onSnapshotReport: (report) => log.write("warn", "a snapshot was not used", { ...report }),
+    onCatalogFault: (fault) => log.write("warn", "the catalogue had to be mended", { ...fault })
+  })
+
+const makeDoor = (options: ServeOptions, log: Log): Door => {
+  const { otlpEndpoint, version } = options
+  const onFailure = (error: unknown): void =>
+    log.write("warn", "traces could not be delivered", { cause: describeError(error) })
+  return {
+    server: undefined,
+    traces: otlpEndpoint === undefined ? undefined : new Traces({ endpoint: otlpEndpoint, version, onFailure })
+  }
+}
+
+/** Starts everything on a data directory; resolves when the server listens. */
+export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
+  const { dataDirectory, host = "127.0.0.1", port = defaultPort, version } = options
+  if (!loopback.has(host) && options.token === undefined) throw new BindRefused(host)
+  const writeLine = options.writeLine ?? ((line) => void process.stderr.write(`${line}\n`))
+  const log = makeLog({ level: options.logLevel ?? "info", nowMs: () => Date.now(), writeLine })
+  const token = options.token ?? ensureToken(dataDirectory)
+  const store = await openStore(options, log)
+  try {
+    const door = makeDoor(options, log)
+    const runtime = runtimeOf(options, store, log, () => door)
+    const conversations = makeConversations(runtime)
+    const { ids, registry } = runtime
+    const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
+    const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
+    const { hostNames } = options
+    door.server = await Server.listen({
+      ...options.door,
+      host,
+      port,
+      tokens: tokensOf(options, token),
+      ...(hostNames === undefined ? {} : { hostNames }),
+      services: { conversations, shelf, newId: () => ids.hex16(), defaultModel: () => registry.defaultModel() },
+      version,
+      log,
+      nowMs: () => Date.now(),
+      monotonicMs: () => performance.now(),
+      figures: () => figuresOf(store)
+    })
+    const { server, traces } = door
+    writeServerInfo(dataDirectory, { url: server.url, pid: process.pid, started_ms: Date.now(), version })
+    const unfinished = new Set([...store.catalog.unfinished(), ...store.runelog.recovered.logs])
+    const recovered = conversations.recover(unfinished as Iterable<string> as Iterable<ConversationId>)
+    void recovered.then((found) => reportRecovery(log, found))
+    let closing: Promise<void> | undefined
+    const close = async (): Promise<void> => {
+      await within(limits.drainMs, stop({ server, conversations, store, recovered }))
+      await traces?.close()
+      removeServerInfo(dataDirectory, process.pid)
+    }
+    return {
+      url: server.url,
+      port: server.port,
+      token,
+      dataDirectory,
+      recovered,
+      close: () => {
+        closing ??= close()
+        return closing
+      }
+    }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+interface Running {
+  readonly server: Server
+  readonly conversations: ReturnType<typeof makeConversations>
+  readonly store: Store
+  readonly recovered: Promise<unknown>
+}
+
+/** Answers what is under way, stops the work where it is, hands out what is durable, says goodbye, closes the log. */
+const stop = async ({ conversations, recovered, server, store }: Running): Promise<void> => {
+  await server.quiesce(limits.answerWithinMs)
+  await conversations.close()
+  await recovered.catch(() => undefined)
+  await server.close()
+  await store.close()
+}
+
+/** Whatever hangs must not keep the process: what was acknowledged is durable already. */
+const within = async (ms: number, work: Promise<void>): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}
+
+const reportRecovery = (log: Log, { failed, loaded, resumed }: Recovered): void => {
+  if (loaded > 0 || failed.length > 0) log.write("info", "recovered", { loaded, resumed, failed: failed.length })
+  for (const error of failed) log.write("error", "a conversation cannot go on", { cause: describeError(error) })
+}
+
+const figuresOf = (store: Store): Readonly<Record<string, number>> => {
+  const { journalFiles, memoryBytes, residentLogs, sequence } = store.runelog.stats
+  return {
+    conversations: store.catalog.count(),
+    log_resident: residentLogs,
+    log_journal_files: journalFiles,
+    log_memory_bytes: memoryBytes,
+    log_batches_total: sequence,
+    log_poisoned: store.runelog.poisoned === undefined ? 0 : 1
+  }
+}

@@ -1,0 +1,103 @@
+// Who may come in. Tokens are compared in constant time and kept only as digests; a browser gets a ticket instead, good
+// for one connection and thirty seconds. Host and Origin are checked before anything else, so that a page of
+// somebody else's, or a name that was made to point here, gets no further than the door.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { limits } from "../wire/Limits.ts"
+import type { Role } from "../wire/Operations.ts"
+import type { Principal } from "./Context.ts"
+
+export interface NamedToken {
+  readonly name: string
+  readonly role: Role
+  /** SHA-256 of the token. */
+  readonly digest: Buffer
+}
+
+const digestOf = (secret: string): Buffer => createHash("sha256").update(secret).digest()
+
+export const namedToken = (name: string, role: Role, secret: string): NamedToken => ({
+  name,
+  role,
+  digest: digestOf(secret)
+})
+
+interface Ticket {
+  readonly principal: Principal
+  readonly expiresMs: number
+}
+
+export class Auth {
+  private readonly tokens: ReadonlyArray<NamedToken>
+  private readonly nowMs: () => number
+  private readonly tickets = new Map<string, Ticket>()
+
+  constructor(tokens: ReadonlyArray<NamedToken>, nowMs: () => number) {
+    this.tokens = tokens
+    this.nowMs = nowMs
+  }
+
+  /** Whose token this is; every known token is compared, so the time tells nothing. */
+  byToken(secret: string | undefined): Principal | undefined {
+    if (secret === undefined || secret.length > 1024) return undefined
+    const digest = digestOf(secret)
+    let found: Principal | undefined
+    for (const token of this.tokens) {
+      if (timingSafeEqual(digest, token.digest)) found ??= { name: token.name, role: token.role }
+    }
+    return found
+  }
+
+  /** A ticket for one connection of this principal; the oldest go when there are too many. */
+  issueTicket(principal: Principal): { readonly ticket: string; readonly expires_ms: number } {
+    this.forgetExpired()
+    if (this.tickets.size >= limits.ticketsMax) this.tickets.delete(this.tickets.keys().next().value ?? "")
+    const ticket = randomBytes(32).toString("base64url")
+    const expiresMs = this.nowMs() + limits.ticketValidMs
+    this.tickets.set(digestOf(ticket).toString("hex"), { principal, expiresMs })
+    return { ticket, expires_ms: expiresMs }
+  }
+
+  /** Uses up a ticket. */
+  byTicket(ticket: string | undefined): Principal | undefined {
+    if (ticket === undefined || ticket.length > 1024) return undefined
+    const key = digestOf(ticket).toString("hex")
+    const known = this.tickets.get(key)
+    this.tickets.delete(key)
+    return known !== undefined && known.expiresMs > this.nowMs() ? known.principal : undefined
+  }
+
+  private forgetExpired(): void {
+    for (const [key, ticket] of this.tickets) if (ticket.expiresMs <= this.nowMs()) this.tickets.delete(key)
+  }
+}
+
+export const bearerOf = (header: string | undefined): string | undefined => {
+  const match = header === undefined ? null : /^Bearer +([^\s]+)$/i.exec(header)
+  return match?.[1]
+}
+
+const loopbackNames: ReadonlyArray<string> = ["localhost", "127.0.0.1", "[::1]"]
+
+/** The names under which this server may be addressed, with its port. */
+export const allowedHosts = (host: string, port: number, extra: ReadonlyArray<string> = []): ReadonlySet<string> => {
+  const bound = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host
+  return new Set(
+    [...loopbackNames, bound, ...extra].flatMap((name) => [
+      `${name}:${port}`.toLowerCase(),
+      ...(port === 80 ? [name] : [])
+    ])
+  )
+}
+
+export type DoorVerdict = "welcome" | "wrong_host" | "wrong_origin"
+
+/** `Host` must name this server; `Origin` must be absent, as from a program, or exactly this server's own page. */
+export const checkDoor = (
+  headers: { readonly host?: string | undefined; readonly origin?: string | undefined },
+  hosts: ReadonlySet<string>
+): DoorVerdict => {
+  if (headers.host === undefined || !hosts.has(headers.host.toLowerCase())) return "wrong_host"
+  if (headers.origin === undefined) return "welcome"
+  const own = [`http://${headers.host}`, `https://${headers.host}`]
+  return own.includes(headers.origin.toLowerCase()) || own.includes(headers.origin) ? "welcome" : "wrong_origin"
+}

@@ -1,0 +1,86 @@
+// What an operation may use: the conversations of this process, the shelf of stored ones, and who asks. Handlers see
+// nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
+import type { Conversations } from "../conversation/Conversations.ts"
+import type { Page } from "../conversation/Reading.ts"
+import type { ErrorCode, WireError } from "../wire/Codes.ts"
+import type { Role } from "../wire/Operations.ts"
+
+export interface Principal {
+  readonly name: string
+  readonly role: Role
+}
+
+/** What the role may see at most; secret runes never leave the process. */
+export const visibilityCap = ({ role }: Principal): "public" | "internal" => (role === "viewer" ? "public" : "internal")
+
+export interface ListQuery {
+  readonly state?: string
+  readonly label?: string
+  readonly q?: string
+  readonly limit: number
+  readonly cursor?: string
+}
+
+export interface IdempotencyOf {
+  readonly key: string
+  /** Of the operation and its body. */
+  readonly hash: string
+}
+
+export interface ReadRequest {
+  readonly after: number
+  readonly bytesMax: number
+  readonly visibilityMax: "public" | "internal"
+}
+
+/** Stored conversations, in memory or not, archived or not. */
+export interface Shelf {
+  readonly list: (
+    query: ListQuery
+  ) => Promise<{ readonly items: ReadonlyArray<unknown>; readonly next_cursor?: string }>
+  /** The ids of all conversations. */
+  readonly conversations: () => AsyncIterable<string>
+  /** Conversations in which somebody may be waited for. */
+  readonly waiting: () => Promise<ReadonlyArray<string>>
+  readonly archive: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
+  readonly restore: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
+  readonly fork: (request: ForkQuery) => Promise<{ readonly conversation_id: string; readonly event_id: number }>
+  readonly read: (conversationId: string, request: ReadRequest) => Promise<Page>
+  /** The newest durable event; 0 when there is no such conversation. */
+  readonly head: (conversationId: string) => Promise<number>
+  /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */
+  readonly watch: (conversationId: string, listener: () => void) => () => void
+}
+
+export interface ForkQuery {
+  readonly from: string
+  readonly atEventId: number
+  /** Of the new conversation. */
+  readonly conversationId: string
+  readonly idempotency?: IdempotencyOf
+}
+
+export interface OperationContext {
+  readonly conversations: Conversations
+  readonly shelf: Shelf
+  /** Sixteen random hexadecimal digits. */
+  readonly newId: () => string
+  readonly defaultModel: () => string
+  /** Figures of the whole process, for `stats`. */
+  readonly figures: () => Readonly<Record<string, unknown>>
+  readonly principal: Principal
+  /** Where the question came from: `websocket`, `http`, … */
+  readonly channel: string
+  readonly idempotency: IdempotencyOf | undefined
+}
+
+/** An operation that ended in an error of the protocol. */
+export class OperationFailed extends Error {
+  readonly wire: WireError
+
+  constructor(code: ErrorCode, message: string, data?: Readonly<Record<string, unknown>>) {
+    super(message)
+    this.name = "OperationFailed"
+    this.wire = data === undefined ? { code, message } : { code, message, data }
+  }
+}

@@ -1,0 +1,205 @@
+// Every operation of the protocol, as a function from its fields to its answer. Each mutating one is one command to one
+// conversation, and answers only when what it caused is durable.
+import { createHash } from "node:crypto"
+import type { Submitted } from "../conversation/Actor.ts"
+import type { Conversations } from "../conversation/Conversations.ts"
+import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
+import type { AgentId, ConversationId } from "../rune/Ids.ts"
+import { limits } from "../wire/Limits.ts"
+import type { FieldsOf, OperationName } from "../wire/Operations.ts"
+import { type OperationContext, OperationFailed } from "./Context.ts"
+
+type Answer = Readonly<Record<string, unknown>>
+export type Handler<Name extends OperationName> = (fields: FieldsOf<Name>, context: OperationContext) => Promise<Answer>
+/** Operations that belong to a connection and are answered where the connection is. */
+export type ConnectionOperation = "subscribe" | "unsubscribe" | "attention.subscribe"
+export type HandlerTable = { readonly [Name in Exclude<OperationName, ConnectionOperation>]: Handler<Name> }
+
+type Command = Parameters<Conversations["submit"]>[1]
+
+const submit = (context: OperationContext, conversationId: string, command: Command): Promise<Submitted> =>
+  context.conversations.submit(conversationId, command, context.idempotency)
+
+const eventOf = async (submitted: Promise<Submitted>): Promise<Answer> => ({ event_id: (await submitted).event_id })
+
+/** A new id; the same one when the same key comes again, however long ago the first time was. */
+const idFor = (context: OperationContext, what: string): string => {
+  const { idempotency, newId } = context
+  if (idempotency === undefined) return newId()
+  return createHash("sha256").update(`${what}\n${idempotency.key}`).digest("hex").slice(0, 32)
+}
+
+const create = async (fields: FieldsOf<"conversation.create">, context: OperationContext): Promise<Answer> => {
+  const conversationId = `conv_${idFor(context, "conversation")}` as ConversationId
+  const agentId = `agt_${idFor(context, "agent")}` as AgentId
+  const model = fields.model ?? context.defaultModel()
+  const submitted = await context.conversations.create(
+    {
+      _tag: "CreateConversation",
+      conversation_id: conversationId,
+      config: { ...fields, model },
+      root: { agent_id: agentId, role: "root", model },
+      principal: context.principal.name
+    },
+    context.idempotency
+  )
+  return { conversation_id: conversationId, root_agent_id: agentId, event_id: submitted.event_id }
+}
+
+const post: Handler<"message.post"> = async (fields, context) => {
+  const { conversation_id: id, mode = "queue", ...message } = fields
+  const submitted = await submit(context, id, {
+    _tag: "PostMessage",
+    ...message,
+    mode,
+    principal: context.principal.name
+  })
+  const turnId = submitted.repeated?.turn_id ?? submitted.runes.find((rune) => rune.kind === "turn.started")?.turn_id
+  if (turnId !== undefined && turnId !== null) return { event_id: submitted.event_id, turn_id: turnId }
+  const state = await context.conversations.state(id)
+  const agent = state.agents.find((one) => one.agent_id === (fields.agent_id ?? state.session.root_agent_id))
+  return { event_id: submitted.event_id, queued: agent?.queue.length ?? 0 }
+}
+
+/** Asks every conversation in which somebody may be waited for. */
+const fromWaiting = async <Item>(
+  context: OperationContext,
+  itemsOf: (state: Awaited<ReturnType<Conversations["state"]>>) => ReadonlyArray<Item>
+): Promise<ReadonlyArray<Item>> => {
+  const ids = new Set([
+    ...context.conversations.residentStates().map(({ conversation_id }) => conversation_id),
+    ...(await context.shelf.waiting())
+  ])
+  const items: Array<Item> = []
+  for (const id of [...ids].slice(0, limits.attentionConversationsMax)) {
+    // One that cannot be read must not hide the others.
+    const state = await context.conversations.state(id).catch(() => undefined)
+    if (state !== undefined) items.push(...itemsOf(state))
+  }
+  return items
+}
+
+const listApprovals: Handler<"approval.list"> = async (fields, context) => {
+  const { conversation_id: id } = fields
+  if (id !== undefined) return { items: approvalItems(await context.conversations.state(id)) }
+  return { items: await fromWaiting(context, approvalItems) }
+}
+
+const spawn: Handler<"agent.spawn"> = async (fields, context) => {
+  const { conversation_id: id, ...wanted } = fields
+  const agentId = `agt_${idFor(context, `agent of ${id}`)}` as AgentId
+  const state = await context.conversations.state(id)
+  const model = wanted.model ?? state.session.config.model ?? context.defaultModel()
+  const parent = wanted.parent_id ?? state.session.root_agent_id
+  const spec = { ...wanted, agent_id: agentId, model, ...(parent === null ? {} : { parent_id: parent }) }
+  const submitted = await submit(context, id, { _tag: "SpawnAgent", spec })
+  return { agent_id: submitted.repeated?.agent_id ?? agentId, event_id: submitted.event_id }
+}
+
+const setBudget: Handler<"budget.set"> = ({ conversation_id: id, agent_id: agentId, ...budget }, context) =>
+  eventOf(
+    submit(context, id, {
+      _tag: "UpdateConfig",
+      changes: agentId === undefined ? { budget } : {},
+      ...(agentId === undefined ? {} : { agent_id: agentId, budget }),
+      principal: context.principal.name
+    })
+  )
+
+const fork: Handler<"conversation.fork"> = ({ conversation_id: from, at_event_id: atEventId }, context) => {
+  const conversationId = `conv_${idFor(context, `fork of ${from}`)}`
+  const { idempotency } = context
+  return context.shelf.fork({ from, atEventId, conversationId, ...(idempotency === undefined ? {} : { idempotency }) })
+}
+
+const stats: Handler<"stats"> = async ({ conversation_id: id }, context) => {
+  if (id === undefined) return context.figures()
+  const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summaryOf(
+    await context.conversations.state(id)
+  )
+  return { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage }
+}
+
+const notYet = (what: string) => async (): Promise<Answer> => {
+  throw new OperationFailed("invalid_state", `${what} is not available on this server`)
+}
+
+const reasonOf = (reason: string | undefined, fallback: string): string => reason ?? fallback
+
+export const handlers: HandlerTable = {
+  "conversation.create": create,
+  "conversation.list": async ({ limit, ...query }, context) => ({
+    ...(await context.shelf.list({ ...query, limit: Math.min(limit ?? 50, limits.listMax) }))
+  }),
+  "conversation.get": async ({ conversation_id: id }, context) => summaryOf(await context.conversations.state(id)),
+  "conversation.pause": ({ conversation_id: id, reason }, context) =>
+    eventOf(submit(context, id, { _tag: "Pause", reason: reasonOf(reason, "asked for") })),
+  "conversation.resume": ({ conversation_id: id, reason }, context) =>
+    eventOf(submit(context, id, { _tag: "Resume", reason: reasonOf(reason, "asked for") })),
+  "conversation.unsuspend": ({ conversation_id: id, reason }, context) =>
+    eventOf(submit(context, id, { _tag: "Unsuspend", reason: reasonOf(reason, "asked for") })),
+  "conversation.close": ({ conversation_id: id, reason }, context) =>
+    eventOf(submit(context, id, { _tag: "Close", reason: reasonOf(reason, "asked for") })),
+  "conversation.archive": ({ conversation_id: id }, context) => context.shelf.archive(id, context.idempotency),
+  "conversation.restore": ({ conversation_id: id }, context) => context.shelf.restore(id, context.idempotency),
+  "conversation.fork": fork,
+  "message.post": post,
+  "goal.submit": notYet("a goal"),
+  "plan.approve": notYet("a plan"),
+  "plan.reject": notYet("a plan"),
+  "plan.cancel": notYet("a plan"),
+  "approval.list": listApprovals,
+  "approval.approve": ({ conversation_id: id, ...decision }, context) =>
+    eventOf(
+      submit(context, id, {
+        _tag: "ApproveCall",
+        ...decision,
+        approver: context.principal.name,
+        channel: context.channel
+      })
+    ),
+  "approval.deny": ({ conversation_id: id, reason, ...decision }, context) =>
+    eventOf(
+      submit(context, id, {
+        _tag: "DenyCall",
+        ...decision,
+        reason: reasonOf(reason, "not allowed"),
+        approver: context.principal.name,
+        channel: context.channel
+      })
+    ),
+  "turn.interrupt": ({ conversation_id: id, reason, agent_id }, context) =>
+    eventOf(
+      submit(context, id, {
+        _tag: "InterruptTurn",
+        reason: reasonOf(reason, "asked for"),
+        principal: context.principal.name,
+        ...(agent_id === undefined ? {} : { agent_id })
+      })
+    ),
+  "turn.retry": ({ conversation_id: id, agent_id }, context) =>
+    eventOf(submit(context, id, { _tag: "RetryTurn", ...(agent_id === undefined ? {} : { agent_id }) })),
+  "tool.retry": ({ conversation_id: id, call_id }, context) =>
+    eventOf(submit(context, id, { _tag: "RetryCall", call_id })),
+  "hook.retry": ({ conversation_id: id, hook_run_id }, context) =>
+    eventOf(submit(context, id, { _tag: "RetryHook", hook_run_id })),
+  "agent.spawn": spawn,
+  "agent.message": ({ conversation_id: id, agent_id, content }, context) =>
+    eventOf(submit(context, id, { _tag: "SendAgentMessage", to_agent_id: agent_id, content })),
+  "agent.kill": ({ conversation_id: id, agent_id, reason, force }, context) =>
+    eventOf(
+      submit(context, id, { _tag: "KillAgent", agent_id, reason: reasonOf(reason, "asked for"), force: force ?? false })
+    ),
+  "agent.list": async ({ conversation_id: id }, context) => {
+    const state = await context.conversations.state(id)
+    return { items: state.agents.map((agent) => agentSummary(state, agent)) }
+  },
+  "budget.set": setBudget,
+  "attention.list": async (_fields, context) => ({ items: await fromWaiting(context, attentionSummary) }),
+  "tool.register": notYet("running tools in a client"),
+  "tool.result": notYet("running tools in a client"),
+  "harness.list": async () => ({ items: [] }),
+  "harness.send": notYet("an outside agent"),
+  "harness.interrupt": notYet("an outside agent"),
+  stats
+}

@@ -1,0 +1,175 @@
+// The HTTP side of the door. Every route but the health check needs the token; what a WebSocket can ask for can be asked
+// for here too, by the same operations and with the same answers.
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { limits } from "../wire/Limits.ts"
+import { type Auth, bearerOf } from "./Auth.ts"
+import { OperationFailed, type Principal, type Shelf, visibilityCap } from "./Context.ts"
+import { EventStream, sendLines } from "./EventStream.ts"
+import { answerError, answerJson, answerText, readBody } from "./HttpAnswer.ts"
+import { describeError, type Log } from "./Log.ts"
+import type { Metrics } from "./Metrics.ts"
+import type { Operator } from "./Operate.ts"
+import { parseObject, parseRequest, wireErrorOf } from "./Requests.ts"
+
+export interface HttpOptions {
+  readonly auth: Auth
+  readonly operator: Operator
+  readonly metrics: Metrics
+  readonly shelf: Shelf
+  readonly log: Log
+  readonly stalledMs: number
+  readonly health: () => Readonly<Record<string, unknown>>
+}
+
+interface Visit {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly principal: Principal
+  readonly url: URL
+  /** What the pattern of the route caught. */
+  readonly id: string
+}
+
+interface Route {
+  readonly method: "GET" | "POST"
+  readonly path: RegExp
+  readonly run: (visit: Visit) => Promise<void>
+}
+
+export class Http {
+  private readonly options: HttpOptions
+  private readonly streams = new Set<EventStream>()
+  private readonly routes: ReadonlyArray<Route>
+
+  constructor(options: HttpOptions) {
+    this.options = options
+    this.routes = [
+      { method: "GET", path: /^\/metrics$/, run: (visit) => this.metrics(visit) },
+      { method: "POST", path: /^\/v1\/rpc$/, run: (visit) => this.rpc(visit) },
+      { method: "POST", path: /^\/v1\/tickets$/, run: (visit) => this.ticket(visit) },
+      { method: "GET", path: /^\/v1\/conversations$/, run: (visit) => this.list(visit) },
+      { method: "POST", path: /^\/v1\/conversations$/, run: (visit) => this.create(visit) },
+      { method: "GET", path: /^\/v1\/conversations\/([^/]{1,80})$/, run: (visit) => this.get(visit) },
+      { method: "GET", path: /^\/v1\/conversations\/([^/]{1,80})\/runes$/, run: (visit) => this.runes(visit) },
+      { method: "GET", path: /^\/v1\/conversations\/([^/]{1,80})\/events$/, run: (visit) => this.events(visit) }
+    ]
+  }
+
+  get eventStreams(): number {
+    return this.streams.size
+  }
+
+  endStreams(): void {
+    for (const stream of this.streams) stream.end()
+  }
+
+  /** Answers a request that came through the door. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.route(request, response)
+    } catch (error) {
+      const wire = wireErrorOf(error)
+      if (wire.code === "internal") this.options.log.write("error", "a request failed", { cause: describeError(error) })
+      if (response.headersSent) response.destroy()
+      else answerError(response, wire)
+    }
+  }
+
+  private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url?.startsWith("/") === true ? `http://here${request.url}` : "http://here/")
+    if (url.pathname === "/healthz" && request.method === "GET") return answerJson(response, 200, this.options.health())
+    const principal = this.options.auth.byToken(bearerOf(request.headers.authorization))
+    if (principal === undefined) throw new OperationFailed("unauthorized", "the token is missing or wrong")
+    const here = this.routes.filter(({ path }) => path.test(url.pathname))
+    if (here.length === 0) throw new OperationFailed("not_found", `there is nothing at ${url.pathname.slice(0, 200)}`)
+    const route = here.find(({ method }) => method === request.method)
+    if (route === undefined) {
+      response.setHeader("allow", here.map(({ method }) => method).join(", "))
+      const error = { code: "bad_request", message: `${request.method} does not apply here` }
+      return answerJson(response, 405, { error })
+    }
+    const id = route.path.exec(url.pathname)?.[1] ?? ""
+    return route.run({ request, response, principal, url, id })
+  }
+
+  private async metrics({ response }: Visit): Promise<void> {
+    answerText(response, 200, "text/plain; version=0.0.4", this.options.metrics.render())
+  }
+
+  private async ticket({ principal, response }: Visit): Promise<void> {
+    answerJson(response, 200, this.options.auth.issueTicket(principal))
+  }
+
+  private async rpc(visit: Visit): Promise<void> {
+    const value = parseObject(await readBody(visit.request))
+    if (typeof value === "string") throw new OperationFailed("bad_request", value)
+    return this.operate(visit, { id: "", ...value }, { status: 200, envelope: true })
+  }
+
+  private async list(visit: Visit): Promise<void> {
+    const { limit, ...query } = Object.fromEntries(visit.url.searchParams)
+    const number = limit === undefined ? {} : { limit: wholeNumber("limit", limit) }
+    return this.operate(visit, { ...query, ...number, id: "", op: "conversation.list" }, { status: 200 })
+  }
+
+  private async create(visit: Visit): Promise<void> {
+    const value = parseObject(await readBody(visit.request))
+    if (typeof value === "string") throw new OperationFailed("bad_request", value)
+    const key = visit.request.headers["idempotency-key"]
+    const withKey = typeof key === "string" ? { idempotency_key: key } : {}
+    return this.operate(visit, { ...withKey, ...value, id: "", op: "conversation.create" }, { status: 201 })
+  }
+
+  private async get(visit: Visit): Promise<void> {
+    return this.operate(visit, { id: "", op: "conversation.get", conversation_id: visit.id }, { status: 200 })
+  }
+
+  private async operate(
+    { principal, response }: Visit,
+    message: Readonly<Record<string, unknown>>,
+    answer: { readonly status: number; readonly envelope?: true }
+  ): Promise<void> {
+    const parsed = parseRequest(message)
+    const id = answer.envelope === undefined || parsed._tag === "Refused" ? undefined : parsed.request.id
+    if (parsed._tag === "Refused") return answerError(response, parsed.error, parsed.id ?? undefined)
+    const outcome = await this.options.operator.run(parsed.request, { principal, channel: "http" })
+    if (outcome._tag === "Failed") return answerError(response, outcome.error, id)
+    answerJson(response, answer.status, answer.envelope === true ? { id, ok: outcome.ok } : outcome.ok)
+  }
+
+  private async runes(visit: Visit): Promise<void> {
+    const feed = await this.feed(visit, visit.url.searchParams.get("after"))
+    const asked = visit.url.searchParams.get("limit")
+    const limit = asked === null ? limits.httpRunesMax : wholeNumber("limit", asked)
+    if (limit < 1) throw new OperationFailed("bad_request", "limit must be at least 1")
+    return sendLines(feed, Math.min(limit, limits.httpRunesMax))
+  }
+
+  private async events(visit: Visit): Promise<void> {
+    if (this.streams.size >= limits.eventStreamsMax) {
+      throw new OperationFailed("busy", "too many event streams", { retry_after_ms: 5_000 })
+    }
+    const resumed = visit.request.headers["last-event-id"]
+    const after = typeof resumed === "string" ? resumed : visit.url.searchParams.get("after")
+    const stream = new EventStream(await this.feed(visit, after), () => this.streams.delete(stream))
+    this.streams.add(stream)
+  }
+
+  private async feed({ id, principal, response, url }: Visit, asked: string | null) {
+    const { shelf, stalledMs } = this.options
+    const head = await shelf.head(id).catch(() => 0)
+    if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${id}`)
+    const after = asked === "tail" ? head : asked === null || asked === "" ? 0 : wholeNumber("after", asked)
+    if (after > head) {
+      throw new OperationFailed("bad_request", `the cursor ${after} lies beyond the head ${head}`, { head })
+    }
+    const visibility = url.searchParams.get("visibility") === "public" ? "public" : visibilityCap(principal)
+    const kinds = url.searchParams.get("kinds")?.split(",")
+    return { shelf, conversationId: id, filter: { visibility, kinds }, after, response, stalledMs } as const
+  }
+}
+
+const wholeNumber = (name: string, text: string): number => {
+  if (!/^\d{1,15}$/.test(text)) throw new OperationFailed("bad_request", `${name} must be a whole number`)
+  return Number(text)
+}

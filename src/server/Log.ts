@@ -1,0 +1,31 @@
+// What the server says of itself: one JSON object a line. Arguments of requests are left out unless debugging was asked
+// for, and credentials always.
+export type LogLevel = "debug" | "info" | "warn" | "error"
+
+export const logLevels: ReadonlyArray<LogLevel> = ["debug", "info", "warn", "error"]
+
+export interface Log {
+  readonly level: LogLevel
+  readonly write: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void
+}
+
+const secretNames = /^(token|ticket|authorization|api_key|password|secret)$/i
+
+const withoutSecrets = (key: string, value: unknown): unknown => (secretNames.test(key) ? "[left out]" : value)
+
+/** A log over a sink of lines. */
+export const makeLog = (options: {
+  readonly level: LogLevel
+  readonly nowMs: () => number
+  readonly writeLine: (line: string) => void
+}): Log => ({
+  level: options.level,
+  write: (level, message, fields) => {
+    if (logLevels.indexOf(level) < logLevels.indexOf(options.level)) return
+    const entry = { time: new Date(options.nowMs()).toISOString(), level, message, ...fields }
+    options.writeLine(JSON.stringify(entry, withoutSecrets))
+  }
+})
+
+export const describeError = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error)

@@ -1,0 +1,68 @@
+// A server for a test: the real store, runtime and door in a directory of its own, with scripted models. Closed, and its
+// directory removed, after the test that opened it.
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach } from "vitest"
+import { type RunningServer, type ServeOptions, startServer } from "#src/main/Serve.ts"
+import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
+import { Socket } from "./Socket.ts"
+
+export interface TestServerOptions extends Partial<Omit<ServeOptions, "tools">> {
+  readonly tools?: ReadonlyArray<FunctionTool>
+}
+
+export interface TestServer extends RunningServer {
+  /** Lines of its own log. */
+  readonly lines: Array<string>
+  readonly connect: (token?: string) => Promise<Socket>
+}
+
+export const openServer = async (dataDirectory: string, options: TestServerOptions = {}): Promise<TestServer> => {
+  const lines: Array<string> = []
+  const { tools, ...rest } = options
+  const running = await startServer({
+    port: 0,
+    version: "0.0.0-test",
+    model: "scripted/echo",
+    runtime: { deltaEveryMs: 0 },
+    writeLine: (line) => void lines.push(line),
+    ...rest,
+    dataDirectory,
+    tools: functionTools(tools ?? [])
+  })
+  return {
+    ...running,
+    lines,
+    connect: async (token = running.token) => {
+      const socket = await Socket.open(running.url)
+      await socket.hello(token)
+      return socket
+    }
+  }
+}
+
+export const useServers = () => {
+  let servers: Array<TestServer> = []
+  let directories: Array<string> = []
+  const directory = (): string => {
+    const path = mkdtempSync(join(tmpdir(), "echs-server-"))
+    directories.push(path)
+    return path
+  }
+  afterEach(async () => {
+    const all = servers
+    servers = []
+    await Promise.all(all.map((server) => server.close()))
+    for (const path of directories) rmSync(path, { recursive: true, force: true })
+    directories = []
+  })
+  return {
+    directory,
+    open: async (options: TestServerOptions = {}): Promise<TestServer> => {
+      const server = await openServer(options.dataDirectory ?? directory(), options)
+      servers.push(server)
+      return server
+    }
+  }
+}

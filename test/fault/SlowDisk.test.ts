@@ -1,0 +1,105 @@
+// Goal: a disk that takes 200 ms for every sync makes appends slow, and nothing else: they still share syncs, memory
+// stays bounded, and the event loop goes on turning. Method: many writers in a closed loop over a disk in memory whose
+// syncs are delayed, with the engine's own policy for where syncs run.
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { afterEach, describe, expect, it } from "vitest"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { KIB, MIB } from "#runelog/Limits.ts"
+import { Runelog } from "#runelog/Runelog.ts"
+import { count, reportCount } from "../support/counts.ts"
+import { withSlowSync } from "../support/runelog/DiskSlow.ts"
+
+const syncMs = 200
+const writers = 64
+const appendsEach = count("appends of each writer on a slow disk", { fast: 10, soak: 100 })
+
+let runelog: Runelog | undefined
+afterEach(async () => {
+  await runelog?.close()
+  runelog = undefined
+})
+
+const openSlow = async (disk: ReturnType<typeof withSlowSync>, options: object = {}): Promise<Runelog> => {
+  runelog = await Runelog.open({
+    directory: "/data",
+    disk,
+    limits: { journalFileBytes: MIB, reserveBytes: 64 * KIB, ...options }
+  })
+  return runelog
+}
+
+const append = async (log: string, eventId: number, bytes: number): Promise<number> => {
+  const startedMs = performance.now()
+  await runelog!.append(log, eventId, [{ body: Buffer.alloc(bytes, log) }])
+  return performance.now() - startedMs
+}
+
+/** One log in a closed loop: the next append when the one before is durable. */
+const writeLog = async (log: string): Promise<ReadonlyArray<number>> => {
+  const taken: Array<number> = []
+  for (let eventId = 1; eventId <= appendsEach; eventId++) taken.push(await append(log, eventId, 200))
+  return taken
+}
+
+describe("a disk that takes 200 ms for a sync", () => {
+  it("is shared by all who wait, and holds up nothing but them", async () => {
+    const disk = withSlowSync(makeDiskMemory(), syncMs)
+    await openSlow(disk)
+    // The first sync tells the engine what kind of disk this is.
+    await append("first", 1, 10)
+    const inlineBefore = disk.syncsInline()
+    const syncsBefore = disk.syncs()
+    const delay = monitorEventLoopDelay({ resolution: 5 })
+    delay.enable()
+    const names = Array.from({ length: writers }, (_, index) => `log-${index}`)
+    const taken = (await Promise.all(names.map(writeLog))).flat().sort((left, right) => left - right)
+    delay.disable()
+    const syncs = disk.syncs() - syncsBefore
+    expect(disk.syncsInline() - inlineBefore).toBe(0)
+    // Each append waits for the sync under way and for its own.
+    expect(taken[Math.floor(taken.length * 0.99)]).toBeLessThan(2.5 * syncMs)
+    expect(syncs).toBeLessThanOrEqual(2 * appendsEach + 2)
+    // Far below one sync: nothing waited on the thread for the disk.
+    expect(delay.percentile(99) / 1e6).toBeLessThan(syncMs / 2)
+    reportCount("appends on a disk of 200 ms a sync", taken.length)
+    process.stdout.write(
+      `slow disk: ${taken.length} appends, ${syncs} syncs, p99 ${taken[Math.floor(taken.length * 0.99)]!.toFixed(0)} ms, ` +
+        `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(0)} ms\n`
+    )
+  })
+
+  it("makes those wait who bring more than memory may hold", async () => {
+    const disk = withSlowSync(makeDiskMemory(), syncMs / 4)
+    const inFlightBytesMax = 64 * KIB
+    const pendingBytesMax = MIB
+    const opened = await openSlow(disk, { inFlightBytesMax, pendingBytesMax, segmentWriteBytes: 16 * KIB })
+    let busy = 0
+    let peakBytes = 0
+    let eventId = 1
+    const flying: Array<Promise<void>> = []
+    for (let attempts = 0; attempts < 1000; attempts++) {
+      peakBytes = Math.max(peakBytes, opened.stats.memoryBytes)
+      const appended = opened.append("log", eventId, [{ body: Buffer.alloc(4 * KIB) }])
+      const isTaken = await Promise.race([
+        appended.then(
+          () => true,
+          () => false
+        ),
+        new Promise<boolean>((resolve) => setImmediate(() => resolve(true)))
+      ])
+      if (isTaken) {
+        eventId += 1
+        flying.push(appended)
+      } else {
+        await expect(appended).rejects.toMatchObject({ _tag: "Busy" })
+        busy += 1
+        await opened.ready()
+      }
+    }
+    await Promise.all(flying)
+    expect(busy).toBeGreaterThan(0)
+    expect(await opened.head("log")).toBe(eventId - 1)
+    // What is in flight comes on top of what is pending; slabs are whole, so a few may be partly filled.
+    expect(peakBytes).toBeLessThan(2 * pendingBytesMax + inFlightBytesMax)
+  })
+})

@@ -126,7 +126,9 @@ const walkBuffer = (walk: Walk, bytes: Bytes, end: number, options: ScanOptions)
 
 /** A buffer that surely holds the frame at the front of `bytes`, if its header can be believed. */
 const roomFor = (bytes: Bytes, filled: number): number =>
-  filled < FRAME_HEADER_BYTES ? 0 : Math.min(frameBytes(bytes.view, 0), FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX)
+  filled < FRAME_HEADER_BYTES
+    ? FRAME_HEADER_BYTES
+    : Math.min(frameBytes(bytes.view, 0), FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX)
 
 export const scanFrames = async (file: DiskFile, from: ScanStart, options: ScanOptions): Promise<ScanEnd> => {
   const walk: Walk = {

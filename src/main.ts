@@ -18,6 +18,14 @@ export const main = (args: ReadonlyArray<string>, start: Start): Promise<ExitCod
 
 const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   {
+    name: "serve",
+    summary: "runs the server on a data directory until it is told to stop",
+    load: async () => {
+      const { makeServe } = await import("./main/ServeVerb.ts")
+      return makeServe({ environment: readEnvironment(), version: readVersion() })
+    }
+  },
+  {
     name: "demo",
     summary: "kills a writer in the middle of its work and shows that its log lost nothing",
     load: async () => {

@@ -2,6 +2,7 @@
 // server listens. Both are for their owner alone.
 import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 
 export interface ServerInfo {
@@ -47,3 +48,6 @@ export const removeServerInfo = (dataDirectory: string, pid: number): void => {
     // Gone already, or not ours to judge.
   }
 }
+
+/** A file that a person named, such as a scenario. */
+export const readTextFile = (path: string): Promise<string> => readFile(path, "utf8")

@@ -1,0 +1,95 @@
+// What a local tool reads to find and enter the server of a data directory, and the named tokens that an owner hands out.
+// Read anew every time: a server that was restarted may listen elsewhere.
+import { randomBytes } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { ServerInfo } from "./ServerFiles.ts"
+
+const ownerOnly = 0o600
+
+export const tokenPath = (dataDirectory: string): string => join(dataDirectory, "token")
+export const namedTokensPath = (dataDirectory: string): string => join(dataDirectory, "tokens.json")
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // Somebody else's process is alive all the same.
+    return (error as NodeJS.ErrnoException).code === "EPERM"
+  }
+}
+
+/** The server that runs on this data directory; undefined when none does. */
+export const readServerInfo = (dataDirectory: string): ServerInfo | undefined => {
+  try {
+    const info: Partial<ServerInfo> = JSON.parse(readFileSync(join(dataDirectory, "server.json"), "utf8"))
+    const isWhole = typeof info.url === "string" && typeof info.pid === "number"
+    return isWhole && isAlive(info.pid) ? (info as ServerInfo) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const readToken = (dataDirectory: string): string | undefined => {
+  try {
+    return readFileSync(tokenPath(dataDirectory), "utf8").trim()
+  } catch {
+    return undefined
+  }
+}
+
+export const tokenRoles = ["viewer", "operator", "admin"] as const
+export type TokenRole = (typeof tokenRoles)[number]
+
+export interface StoredToken {
+  readonly name: string
+  readonly role: TokenRole
+  readonly token: string
+}
+
+const isStoredToken = (value: unknown): value is StoredToken => {
+  const { name, role, token } = (value ?? {}) as Partial<StoredToken>
+  return (
+    typeof name === "string" &&
+    typeof token === "string" &&
+    token.length >= 32 &&
+    tokenRoles.some((one) => one === role)
+  )
+}
+
+/** Tokens with names and roles; the server takes them up when it starts. */
+export const readNamedTokens = (dataDirectory: string): ReadonlyArray<StoredToken> => {
+  const path = namedTokensPath(dataDirectory)
+  if (!existsSync(path)) return []
+  const tokens: unknown = JSON.parse(readFileSync(path, "utf8"))
+  if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) throw new Error(`${path} holds no list of tokens`)
+  return tokens
+}
+
+const writeNamedTokens = (dataDirectory: string, tokens: ReadonlyArray<StoredToken>): void => {
+  const path = namedTokensPath(dataDirectory)
+  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  writeFileSync(`${path}.new`, `${JSON.stringify(tokens, null, 2)}\n`, { mode: ownerOnly })
+  renameSync(`${path}.new`, path)
+}
+
+/** Undefined when the name is taken. */
+export const createNamedToken = (dataDirectory: string, name: string, role: TokenRole): StoredToken | undefined => {
+  const tokens = readNamedTokens(dataDirectory)
+  if (tokens.some((one) => one.name === name)) return undefined
+  const created = { name, role, token: randomBytes(32).toString("base64url") }
+  writeNamedTokens(dataDirectory, [...tokens, created])
+  return created
+}
+
+/** False when there is none of this name. */
+export const removeNamedToken = (dataDirectory: string, name: string): boolean => {
+  const tokens = readNamedTokens(dataDirectory)
+  if (!tokens.some((one) => one.name === name)) return false
+  writeNamedTokens(
+    dataDirectory,
+    tokens.filter((one) => one.name !== name)
+  )
+  return true
+}

@@ -1,0 +1,151 @@
+// The settings of a server: flag, then environment, then `<data>/config.json`, then default. A setting that makes no
+// sense is an error that names it and where it came from; nothing is guessed.
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Environment } from "./Environment.ts"
+
+export interface TokenSetting {
+  readonly name: string
+  readonly role: "viewer" | "operator" | "admin"
+  readonly token: string
+}
+
+export interface ServerSettings {
+  readonly host: string
+  readonly port: number
+  readonly token: string | undefined
+  readonly tokens: ReadonlyArray<TokenSetting>
+  readonly hostNames: ReadonlyArray<string>
+  readonly model: string | undefined
+  readonly logLevel: "debug" | "info" | "warn" | "error"
+  readonly otlpEndpoint: string | undefined
+  readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+}
+
+export interface SettingFlags {
+  readonly host?: string | undefined
+  readonly port?: string | undefined
+  readonly model?: string | undefined
+  readonly log?: string | undefined
+}
+
+export class SettingInvalid extends Error {
+  override readonly name = "SettingInvalid"
+
+  constructor(setting: string, reason: string) {
+    super(`${setting}: ${reason}`)
+  }
+}
+
+type Config = Readonly<Record<string, unknown>>
+
+const isRecord = (value: unknown): value is Config =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const readConfig = (dataDirectory: string): Config => {
+  const path = join(dataDirectory, "config.json")
+  let text: string
+  try {
+    text = readFileSync(path, "utf8")
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
+    throw new SettingInvalid(path, (error as Error).message)
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isRecord(value)) return value
+  } catch (error) {
+    throw new SettingInvalid(path, (error as Error).message)
+  }
+  throw new SettingInvalid(path, "it must hold a JSON object")
+}
+
+const firstOf = (...values: ReadonlyArray<unknown>): unknown =>
+  values.find((value) => value !== undefined && value !== "")
+
+const textOf = (setting: string, value: unknown): string | undefined => {
+  if (value === undefined) return undefined
+  if (typeof value !== "string") throw new SettingInvalid(setting, "it must be text")
+  return value
+}
+
+const portOf = (value: unknown): number => {
+  const port = typeof value === "string" && /^\d{1,5}$/.test(value) ? Number(value) : value
+  if (typeof port === "number" && Number.isInteger(port) && port >= 0 && port <= 65_535) return port
+  throw new SettingInvalid("port", `"${String(value)}" is no port; it must be a whole number from 0 to 65535`)
+}
+
+const levels = ["debug", "info", "warn", "error"] as const
+
+const levelOf = (value: unknown): ServerSettings["logLevel"] => {
+  const level = levels.find((one) => one === value)
+  if (level === undefined) throw new SettingInvalid("log", `it must be one of ${levels.join(", ")}`)
+  return level
+}
+
+const roles: ReadonlyArray<unknown> = ["viewer", "operator", "admin"]
+/** A shorter token could be guessed. */
+const TOKEN_CHARS_MIN = 16
+
+const checkToken = (setting: string, token: string): string => {
+  if (token.length >= TOKEN_CHARS_MIN && !/\s/.test(token)) return token
+  throw new SettingInvalid(setting, `a token has at least ${TOKEN_CHARS_MIN} characters and no spaces`)
+}
+
+const tokensOf = (value: unknown): ReadonlyArray<TokenSetting> => {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new SettingInvalid("tokens", "it must be a list")
+  return value.map((one: unknown, at) => {
+    const setting = `tokens[${at}]`
+    if (!isRecord(one) || typeof one["name"] !== "string" || typeof one["token"] !== "string") {
+      throw new SettingInvalid(setting, "it must have a name, a role and a token")
+    }
+    if (!roles.includes(one["role"])) throw new SettingInvalid(setting, `its role must be one of ${roles.join(", ")}`)
+    return { name: one["name"], role: one["role"] as TokenSetting["role"], token: checkToken(setting, one["token"]) }
+  })
+}
+
+const namesOf = (value: unknown): ReadonlyArray<string> => {
+  if (value === undefined) return []
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value as ReadonlyArray<string>
+  throw new SettingInvalid("host_names", "it must be a list of names")
+}
+
+const providersOf = (value: unknown): ServerSettings["providers"] => {
+  if (value === undefined) return {}
+  if (isRecord(value) && Object.values(value).every(isRecord)) return value as ServerSettings["providers"]
+  throw new SettingInvalid("providers", "it must be an object of objects")
+}
+
+export const serverSettings = (
+  environment: Environment,
+  dataDirectory: string,
+  flags: SettingFlags = {}
+): ServerSettings => {
+  const { ECHS_HOST, ECHS_LOG, ECHS_MODEL, ECHS_PORT, ECHS_TOKEN, OTEL_EXPORTER_OTLP_ENDPOINT } = environment.variables
+  const config = readConfig(dataDirectory)
+  const token = textOf("token", firstOf(ECHS_TOKEN, config["token"]))
+  return {
+    host: textOf("host", firstOf(flags.host, ECHS_HOST, config["host"])) ?? "127.0.0.1",
+    port: portOf(firstOf(flags.port, ECHS_PORT, config["port"], 4600)),
+    token: token === undefined ? undefined : checkToken("token", token),
+    tokens: tokensOf(config["tokens"]),
+    hostNames: namesOf(config["host_names"]),
+    model: textOf("model", firstOf(flags.model, ECHS_MODEL, config["model"])),
+    logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
+    otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
+    providers: providersOf(config["providers"])
+  }
+}
+
+/** Base addresses of the built-in providers that the environment changes. */
+export const providerAddresses = ({
+  variables
+}: Environment): Readonly<Record<string, { readonly baseUrl: string }>> => {
+  const openai = firstOf(variables["OPENAI_BASE_URL"]) as string | undefined
+  const anthropic = firstOf(variables["ANTHROPIC_BASE_URL"]) as string | undefined
+  return {
+    ...(openai === undefined ? {} : { openai: { baseUrl: openai }, "openai-chat": { baseUrl: openai } }),
+    ...(anthropic === undefined ? {} : { anthropic: { baseUrl: anthropic } })
+  }
+}

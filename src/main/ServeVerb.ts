@@ -1,0 +1,101 @@
+// `echs serve`: runs a server on a data directory until it is told to stop, and then stops in good order.
+import { parseArgs } from "node:util"
+import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
+import { dataDirectory, type Environment } from "../config/Environment.ts"
+import { readTextFile } from "../config/ServerFiles.ts"
+import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
+import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
+
+export interface ServeParts {
+  readonly environment: Environment
+  readonly version: string
+}
+
+const usage = `usage: echs serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL] [--log LEVEL] [--json]
+
+  --data DIR    where everything is kept (ECHS_DATA, else the user's state directory)
+  --host HOST   where to listen (ECHS_HOST, else 127.0.0.1); another machine's reach needs ECHS_TOKEN
+  --port PORT   4600 unless told (ECHS_PORT); 0 picks one
+  --model MODEL used where a conversation names none (ECHS_MODEL)
+  --log LEVEL   debug, info, warn or error (ECHS_LOG)
+  --json        prints where it listens as JSON
+
+example: echs serve --port 0`
+
+const flags = {
+  data: { type: "string" },
+  host: { type: "string" },
+  port: { type: "string" },
+  model: { type: "string" },
+  log: { type: "string" },
+  json: { type: "boolean", default: false }
+} as const
+
+const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
+  const { hostNames, logLevel, model, otlpEndpoint, providers, token, tokens } = settings
+  return {
+    dataDirectory: directory,
+    host: settings.host,
+    port: settings.port,
+    tokens,
+    hostNames,
+    logLevel,
+    version: parts.version,
+    key: (variable) => parts.environment.variables[variable],
+    readText: readTextFile,
+    providers: { ...providerAddresses(parts.environment), ...providers },
+    ...(token === undefined ? {} : { token }),
+    ...(model === undefined ? {} : { model }),
+    ...(otlpEndpoint === undefined ? {} : { otlpEndpoint })
+  }
+}
+
+const announce = (terminal: Terminal, server: RunningServer, version: string, json: boolean): void => {
+  const { dataDirectory: data, url } = server
+  terminal.write(
+    json
+      ? `${JSON.stringify({ url, data, pid: process.pid, version })}\n`
+      : `echs ${version} listens on ${terminal.paint("strong", url)}, data in ${data}\n`
+  )
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener("abort", () => resolve(), { once: true })
+  })
+
+const whyNot = (error: unknown): string | undefined => {
+  if (error instanceof BindRefused || error instanceof SettingInvalid) return error.message
+  const { _tag, code, message } = error as { _tag?: string; code?: string; message?: string }
+  const isExpected = _tag !== undefined || code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL"
+  return isExpected ? message : undefined
+}
+
+export const makeServe = (parts: ServeParts): Verb => ({
+  usage,
+  run: async (args, terminal): Promise<ExitCode> => {
+    let values: ReturnType<typeof parseArgs<{ options: typeof flags }>>["values"]
+    try {
+      values = parseArgs({ args: [...args], options: flags }).values
+    } catch (error) {
+      terminal.complain(`echs serve: ${(error as Error).message}\n`)
+      return exitCode.usage
+    }
+    const stop = terminal.interruption()
+    try {
+      const directory = dataDirectory(parts.environment, values.data)
+      const settings = serverSettings(parts.environment, directory, values)
+      const server = await startServer(optionsOf(directory, settings, parts))
+      announce(terminal, server, parts.version, values.json ?? false)
+      await aborted(stop)
+      await server.close()
+      return exitCode.done
+    } catch (error) {
+      const reason = whyNot(error)
+      if (reason === undefined) throw error
+      terminal.complain(`echs serve: ${reason}\n`)
+      return error instanceof SettingInvalid ? exitCode.usage : exitCode.failed
+    }
+  }
+})

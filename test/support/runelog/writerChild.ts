@@ -2,13 +2,16 @@
 // seals, checkpoints and now and then removes one, and says on standard output what was acknowledged. Lines are
 // written at once, on this thread: what the parent does not read was not acknowledged.
 import { writeSync } from "node:fs"
+import { withoutDirectorySync, withoutSync } from "#runelog/DiskMutant.ts"
+import { makeDiskNode } from "#runelog/DiskNode.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import { randomFrom } from "../seed.ts"
 import { witnessBatch } from "./Witness.ts"
 import { writerLimits } from "./writerLimits.ts"
 
 const directory = process.argv[2]!
-const defect = process.argv[3] === "defect"
+/** Ways to be broken: "defect" in recovery, "unsynced" on the disk. */
+const flaw = process.argv[3]
 const logs = ["alpha", "beta", "gamma"]
 
 const say = (line: string): void => void writeSync(1, `${line}\n`)
@@ -47,7 +50,8 @@ const start = async (run: number): Promise<void> => {
   const runelog = await Runelog.open({
     directory,
     limits: writerLimits,
-    ...(defect && { defect: "recovery drops the last batch" as const })
+    ...(flaw === "defect" && { defect: "recovery drops the last batch" as const }),
+    ...(flaw === "unsynced" && { disk: withoutSync(withoutDirectorySync(makeDiskNode())) })
   })
   say(`opened`)
   const chance = randomFrom(run)

@@ -184,21 +184,21 @@ const selectNeeded = (
     .filter((batch) => batch.sequence >= options.floor)
     .sort((left, right) => left.sequence - right.sequence)
   const batches: Array<FoundBatch> = []
-  let expected = options.floor
   for (const batch of sorted) {
-    const before = batches[batches.length - 1]
-    const follows =
-      batch.sequence === expected &&
-      (before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce))
-    if (!follows) {
-      const reason = `batch ${expected} is missing before batch ${batch.sequence}`
-      return {
-        batches,
-        damage: new JournalCorrupt({ file: `${options.directory}/${batch.name}`, offset: batch.offset, reason })
-      }
+    const reason = orderFault(batch, batches[batches.length - 1], options.floor + batches.length)
+    if (reason !== undefined) {
+      const file = `${options.directory}/${batch.name}`
+      return { batches, damage: new JournalCorrupt({ file, offset: batch.offset, reason }) }
     }
     batches.push(batch)
-    expected = batch.sequence + 1
   }
   return { batches, damage: undefined }
+}
+
+const orderFault = (batch: FoundBatch, before: FoundBatch | undefined, expected: number): string | undefined => {
+  const { sequence } = batch
+  if (sequence > expected) return `batch ${expected} is missing before batch ${sequence}`
+  if (sequence < expected) return `batch ${sequence} is there twice`
+  const follows = before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce)
+  return follows ? undefined : `batch ${sequence} does not continue the one before it`
 }

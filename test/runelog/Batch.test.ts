@@ -1,0 +1,149 @@
+// Goal: what an append may hold is checked before anything is written, and what it holds becomes frames of the right
+// shape. Method: entries measured and encoded into a slab by hand.
+import { describe, expect, it } from "vitest"
+import { type Entry, encodeAppend, encodeRemoval, groupBytes, indexFrame, measure, openBatch } from "#runelog/Batch.ts"
+import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "#runelog/Errors.ts"
+import {
+  bytesOf,
+  checkFrame,
+  FRAME_HEADER_BYTES,
+  flag,
+  frameBytes,
+  frameEventId,
+  frameFlags,
+  framePreviousCrc
+} from "#runelog/Frame.ts"
+import { BATCH_HEADER_BYTES, groupKind, readGroups } from "#runelog/JournalBatch.ts"
+import { emptyLog, startSegment } from "#runelog/LogState.ts"
+import { resolveLimits } from "#runelog/Options.ts"
+
+const limits = resolveLimits({
+  bodyBytesMax: 100,
+  batchBytesMax: 600,
+  batchFramesMax: 4,
+  segmentBytes: 300,
+  indexEveryFrames: 2,
+  indexEveryBytes: 10_000
+})
+const slab = () => ({ ...bytesOf(Buffer.alloc(16_384)), used: 0, references: 1 })
+
+const refusal = (...entries: ReadonlyArray<Entry>) => {
+  const measured = measure(emptyLog("log"), entries, limits)
+  return measured._tag === "Refused" ? measured.error : undefined
+}
+
+describe("an append is refused", () => {
+  it("without entries", () => expect(refusal()).toEqual(new BatchEmpty({ log: "log" })))
+
+  it.each<[string, Partial<Record<keyof Entry, unknown>>]>([
+    ["visibility", { visibility: 3 }],
+    ["visibility", { visibility: -1 }],
+    ["visibility", { visibility: 0.5 }],
+    ["family", { family: 256 }],
+    ["family", { family: Number.NaN }],
+    ["stream", { stream: -1 }],
+    ["stream", { stream: 2 ** 32 }],
+    ["stream", { stream: 1.5 }],
+    ["role", { role: "other" }],
+    ["body", { body: undefined }],
+    ["body", { body: 7 }],
+    ["body", { body: ["x"] }]
+  ])("with a %s that cannot be: %j", (field, wrong) => {
+    const entry = { body: "x", ...wrong } as Entry
+    expect(refusal({ body: "fine" }, entry)).toEqual(
+      new EntryInvalid({ log: "log", field, value: entry[field as keyof Entry] })
+    )
+  })
+
+  it("with an entry over the limit, counted in bytes", () => {
+    expect(refusal({ body: "x".repeat(100) })).toBeUndefined()
+    expect(refusal({ body: Buffer.alloc(100) })).toBeUndefined()
+    expect(refusal({ body: Buffer.alloc(101) })).toEqual(new EntryTooLarge({ log: "log", bytes: 101, bytesMax: 100 }))
+    expect(refusal({ body: "€".repeat(33) })).toBeUndefined()
+    expect(refusal({ body: "€".repeat(34) })).toEqual(new EntryTooLarge({ log: "log", bytes: 102, bytesMax: 100 }))
+  })
+
+  it("with too many frames, or too many bytes in all", () => {
+    const bytesMax = limits.batchBytesMax
+    const small = Array.from({ length: 5 }, () => ({ body: "" }))
+    const tooMany = new BatchTooLarge({ log: "log", frames: 5, framesMax: 4, bytes: 5 * FRAME_HEADER_BYTES, bytesMax })
+    expect(refusal(...small)).toEqual(tooMany)
+    const narrow = { ...limits, batchBytesMax: 200 }
+    const log = emptyLog("log")
+    expect(measure(log, [{ body: "x".repeat(60) }, { body: "y".repeat(60) }], narrow)).toMatchObject({ _tag: "Fits" })
+    const large = measure(log, [{ body: "x".repeat(70) }, { body: Buffer.alloc(70) }], narrow)
+    expect(large).toEqual({
+      _tag: "Refused",
+      error: new BatchTooLarge({ log: "log", frames: 2, framesMax: 4, bytes: 204, bytesMax: 200 })
+    })
+  })
+})
+
+describe("an append becomes frames", () => {
+  it("in one group per log and segment, chained, with the borders of its batch", () => {
+    const batch = openBatch(slab())
+    const [a, b] = [emptyLog("a"), emptyLog("b")]
+    encodeAppend(batch, a, [{ body: "1" }, { body: "2", visibility: 2, role: "delta", family: 9, stream: 4 }], limits)
+    encodeAppend(batch, a, [{ body: Buffer.from("3"), role: "supersedes" }], limits)
+    encodeAppend(batch, b, [{ body: "1" }], limits)
+    encodeAppend(batch, a, [{ body: "4" }], limits)
+    encodeRemoval(batch, b)
+    encodeAppend(batch, b, [{ body: "2" }], limits)
+    const groups = readGroups(batch.slab, BATCH_HEADER_BYTES, batch.groups.length)
+    expect(groups.map(({ frames, kind, log }) => [log, kind, frames])).toEqual([
+      ["a", groupKind.frames, 3],
+      ["b", groupKind.frames, 1],
+      ["a", groupKind.frames, 1],
+      ["b", groupKind.removal, 0],
+      ["b", groupKind.frames, 1]
+    ])
+    const { view } = batch.slab
+    const [first] = groups
+    const flags: Array<number> = []
+    let crc = a.segments[0]!.headerCrc
+    for (let at = first!.start; at < first!.end; at += frameBytes(view, at)) {
+      expect(checkFrame(batch.slab, at, first!.end)).toBeUndefined()
+      expect(framePreviousCrc(view, at)).toBe(crc)
+      crc = view.getUint32(at + 4, true)
+      flags.push(frameFlags(view, at))
+    }
+    expect(flags).toEqual([flag.segmentFirst | flag.batchContinues, 2 | flag.delta, flag.supersedes])
+    expect(a).toMatchObject({ nextEventId: 5, durableEventId: 0 })
+    expect(a.segments[0]!.thinnable).toBe(true)
+    expect(b.segments[0]!.thinnable).toBe(false)
+  })
+
+  it("in a new segment once the open one is full, closing or sealed", () => {
+    const log = emptyLog("log")
+    const batch = openBatch(slab())
+    encodeAppend(batch, log, [{ body: "x".repeat(90) }, { body: "x".repeat(90) }], limits)
+    expect(log.segments).toHaveLength(1)
+    encodeAppend(batch, log, [{ body: "full" }], limits)
+    expect(log.segments.map(({ firstEventId }) => firstEventId)).toEqual([1, 3])
+    expect(log.segments[1]!.previousHeadCrc).toBe(log.segments[0]!.headCrc)
+    log.segments[1]!.closing = true
+    encodeAppend(batch, log, [{ body: "closing" }], limits)
+    log.segments[2]!.seal = { frames: 1, headCrc: 0, sha256: "", previousSha256: "" }
+    encodeAppend(batch, log, [{ body: "sealed" }], limits)
+    expect(log.segments.map(({ firstEventId }) => firstEventId)).toEqual([1, 3, 4, 5])
+    const last = batch.groups.at(-1)!
+    expect(frameEventId(batch.slab.view, last.start)).toBe(5)
+    expect(batch.groups).toHaveLength(4)
+  })
+
+  it("with an index entry every so many frames or bytes", () => {
+    const log = emptyLog("log")
+    const segment = startSegment(log)
+    for (let eventId = 1; eventId <= 4; eventId++) {
+      indexFrame(segment, eventId, eventId * 10, limits)
+      segment.bytes += 50
+    }
+    segment.bytes += 20_000
+    indexFrame(segment, 5, 50, { ...limits, indexEveryFrames: 100 })
+    expect(segment.index).toEqual({ ids: [1, 3, 5], offsets: [128, 228, 20_328], crcs: [10, 30, 50] })
+  })
+
+  it("and a group takes a header and its name", () => {
+    expect(groupBytes(emptyLog("abc"))).toBe(13)
+  })
+})

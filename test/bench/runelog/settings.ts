@@ -1,7 +1,7 @@
 // What the runelog benchmark measures with: sizes and counts of one run. The defaults fit four minutes on a quiet
 // machine; a quick look is BENCH_SECONDS=0.2 BENCH_RUNES=100000 BENCH_MEMORY_MIB=64.
 
-const positive = (name: string, fallback: number): number => {
+export const positive = (name: string, fallback: number): number => {
   const text = process.env[name]
   if (text === undefined || text === "") return fallback
   const value = Number(text)

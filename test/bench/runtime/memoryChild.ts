@@ -1,0 +1,63 @@
+// Makes many conversations with one short turn each, in a process of its own, and says what one costs in memory: while it
+// is resident and idle, and when it has left. Closes the directory in good order. Arguments: directory, conversations.
+import { setTimeout as sleep } from "node:timers/promises"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import type { ConversationId } from "#src/rune/Ids.ts"
+import { BenchRuntime } from "./openRuntime.ts"
+
+export interface MemoryReport {
+  readonly conversations: number
+  readonly residentBytes: number
+  readonly evictedBytes: number
+  readonly residentRssBytes: number
+  readonly evictedRssBytes: number
+}
+
+setFlagsFromString("--expose-gc")
+const collect: () => void = runInNewContext("gc")
+
+/** What is used after everything that can go has gone. */
+const used = async (runtime: BenchRuntime): Promise<{ readonly heap: number; readonly rss: number }> => {
+  await runtime.store.catalog.flush()
+  await runtime.store.runelog.checkpoint()
+  for (let pass = 0; pass < 3; pass++) {
+    await sleep(50)
+    collect()
+  }
+  const { external, heapUsed, rss } = process.memoryUsage()
+  return { heap: heapUsed + external, rss }
+}
+
+const speakMany = async (runtime: BenchRuntime, count: number): Promise<ReadonlyArray<ConversationId>> => {
+  const ids = await runtime.createMany(count, "scripted/echo")
+  for (let at = 0; at < ids.length; at += 500) {
+    const some = ids.slice(at, at + 500)
+    await Promise.all(some.map((id) => runtime.turn(id, "Say what is wrong with the second test.")))
+  }
+  return ids
+}
+
+const measure = async (directory: string, count: number): Promise<MemoryReport> => {
+  const runtime = await BenchRuntime.open(directory)
+  // Code is compiled and pools are filled before anything is counted.
+  runtime.unload(await speakMany(runtime, 500))
+  const before = await used(runtime)
+  const ids = await speakMany(runtime, count)
+  const resident = await used(runtime)
+  if (runtime.conversations.resident !== count) throw new Error(`${runtime.conversations.resident} are in memory`)
+  runtime.unload(ids)
+  const evicted = await used(runtime)
+  if (runtime.conversations.resident !== 0) throw new Error(`${runtime.conversations.resident} did not leave`)
+  await runtime.close()
+  return {
+    conversations: count,
+    residentBytes: (resident.heap - before.heap) / count,
+    evictedBytes: (evicted.heap - before.heap) / count,
+    residentRssBytes: (resident.rss - before.rss) / count,
+    evictedRssBytes: (evicted.rss - before.rss) / count
+  }
+}
+
+const [, , directory = "", count = ""] = process.argv
+process.stdout.write(`${JSON.stringify(await measure(directory, Number(count)))}\n`)

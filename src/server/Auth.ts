@@ -96,8 +96,9 @@ export const checkDoor = (
   headers: { readonly host?: string | undefined; readonly origin?: string | undefined },
   hosts: ReadonlySet<string>
 ): DoorVerdict => {
-  if (headers.host === undefined || !hosts.has(headers.host.toLowerCase())) return "wrong_host"
-  if (headers.origin === undefined) return "welcome"
-  const own = [`http://${headers.host}`, `https://${headers.host}`]
-  return own.includes(headers.origin.toLowerCase()) || own.includes(headers.origin) ? "welcome" : "wrong_origin"
+  const host = headers.host?.toLowerCase()
+  if (host === undefined || !hosts.has(host)) return "wrong_host"
+  const origin = headers.origin?.toLowerCase()
+  if (origin === undefined) return "welcome"
+  return origin === `http://${host}` || origin === `https://${host}` ? "welcome" : "wrong_origin"
 }

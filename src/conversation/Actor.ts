@@ -52,6 +52,15 @@ interface Waiting {
   readonly resolve: (submitted: Promise<Submitted>) => void
 }
 
+/** The key travels in the runes of its command, so it must be one that a rune can carry. */
+const isUsableKey = ({ key, hash }: Idempotency): boolean =>
+  key.length >= 1 && key.length <= 256 && /^[0-9a-f]{64}$/u.test(hash)
+
+const keyRefusal: Refusal = {
+  code: "bad_request",
+  message: "an idempotency key has 1 to 256 characters, and its hash is a SHA-256 in hexadecimal"
+}
+
 const nothingUnderWay = Promise.resolve()
 
 export class Actor {
@@ -156,6 +165,7 @@ export class Actor {
   }
 
   private decided(command: Command, bytesMax: number, idempotency: Idempotency | undefined): Promise<Submitted> {
+    if (idempotency !== undefined && !isUsableKey(idempotency)) return this.refuse(command, keyRefusal)
     const atMs = this.options.clock.nowMs()
     const verdict = decide(this.state, command, { at_ms: atMs }, idempotency)
     if (verdict._tag === "Accepted") return this.take(command, this.stamped(verdict.drafts, atMs), bytesMax)

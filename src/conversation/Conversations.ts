@@ -45,6 +45,8 @@ export interface ConversationsOptions {
   readonly residentMax?: number
   /** A conversation without work leaves memory after this long without use. */
   readonly idleAfterMs?: number
+  /** Pauses before a conversation whose log refused runes is read again to go on; the last one repeats. */
+  readonly reloadAfterMs?: ReadonlyArray<number>
   /** Commands of clients to one conversation that may wait for the disk. */
   readonly mailboxMax?: number
   /** The work of one conversation; made when there is some. */
@@ -73,6 +75,8 @@ export class Conversations {
   private readonly household: Household
   private readonly loaded = new Map<ConversationId, Resident>()
   private readonly loading = new Map<ConversationId, Promise<Resident>>()
+  /** How many wait to speak to a conversation; it does not leave before they have. */
+  private readonly pins = new Map<string, number>()
   /** Conversations whose log refused runes: appends that are still under way, and how often it happened. */
   private readonly draining = new Map<ConversationId, Promise<void>>()
   private readonly refusals = new Map<ConversationId, number>()
@@ -112,9 +116,12 @@ export class Conversations {
       const refusal = { code: "bad_request", message: `"${String(id).slice(0, 80)}" is no conversation id` } as const
       throw new CommandRefused({ refusal, command: command._tag })
     }
-    const resident = this.loaded.get(id) ?? (await this.loadOrBegin(id))
+    const { answer, resident } = await this.pinned(id, async () => {
+      const resident = await this.loadOrBegin(id)
+      return { resident, answer: resident.actor.submit(command, idempotency) }
+    })
     try {
-      return await resident.actor.submit(command, idempotency)
+      return await answer
     } finally {
       // Refused, and nothing was ever written: there is no such conversation.
       if (resident.state.head === 0) this.forget(resident)
@@ -132,19 +139,28 @@ export class Conversations {
 
   /** Speaks to a conversation, loading it if need be. */
   async submit(conversationId: string, command: Command, idempotency?: Idempotency): Promise<Submitted> {
-    return (await this.present(conversationId)).actor.submit(command, idempotency)
+    const { answer } = await this.pinned(conversationId, async () => {
+      const { actor } = await this.load(conversationId)
+      // In an object, so that only the command is waited for here, and not its answer.
+      return { answer: actor.submit(command, idempotency) }
+    })
+    return answer
   }
 
   /** The state of a conversation; read it, and do not keep it across an await. */
-  async state(conversationId: string): Promise<ConversationState> {
-    return (await this.present(conversationId)).state
+  state(conversationId: string): Promise<ConversationState> {
+    return this.pinned(conversationId, async () => (await this.load(conversationId)).state)
   }
 
-  /** The conversation in memory. It may leave again at the next await. */
-  private async present(conversationId: string): Promise<Resident> {
-    for (;;) {
-      const resident = await this.load(conversationId)
-      if (this.loaded.get(resident.actor.conversationId) === resident) return resident
+  /** Keeps a conversation in memory while somebody who asked for it has not yet spoken to it. */
+  private async pinned<A>(conversationId: string, use: () => Promise<A>): Promise<A> {
+    this.pins.set(conversationId, (this.pins.get(conversationId) ?? 0) + 1)
+    try {
+      return await use()
+    } finally {
+      const left = (this.pins.get(conversationId) ?? 1) - 1
+      if (left === 0) this.pins.delete(conversationId)
+      else this.pins.set(conversationId, left)
     }
   }
 
@@ -231,18 +247,20 @@ export class Conversations {
     })
     this.draining.set(id, drained)
     this.options.onLogRefused?.(error)
-    if (resident.hasWork && !isForGood(error.cause)) this.loadLater(id)
+    // Only the log knows whether there is work: what memory says is ahead of it.
+    if (!isForGood(error.cause)) this.loadLater(id)
   }
 
   /** Work that a full disk or the like has stopped goes on by itself when there is room again. */
   private loadLater(id: ConversationId): void {
     const refusals = this.refusals.get(id) ?? 0
     this.refusals.set(id, refusals + 1)
-    const delayMs = limits.reloadAfterMs[Math.min(refusals, limits.reloadAfterMs.length - 1)]
+    const pauses = this.options.reloadAfterMs ?? limits.reloadAfterMs
+    const delayMs = pauses[Math.min(refusals, pauses.length - 1)]
     const timer = setTimeout(() => {
       this.timers.delete(timer)
       // Whatever keeps it from being read keeps it from going on; the next to speak to it is told.
-      this.load(id).catch(() => undefined)
+      void this.recover([id])
     }, delayMs)
     timer.unref()
     this.timers.add(timer)
@@ -275,7 +293,8 @@ export class Conversations {
   }
 
   private leave(resident: Resident): boolean {
-    if (resident.isBusy || this.loaded.get(resident.actor.conversationId) !== resident) return false
+    const id = resident.actor.conversationId
+    if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
     this.forget(resident)
     if (resident.isSnapshotDue) void this.saveSnapshot(resident)
     return true

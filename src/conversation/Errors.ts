@@ -2,6 +2,8 @@
 import * as Data from "effect/Data"
 import type { Refusal } from "../machine/Decide.ts"
 
+const told = (cause: unknown): string => (cause instanceof Error ? cause.message : typeof cause)
+
 /** The machine said no. Nothing was written. */
 export class CommandRefused extends Data.TaggedError("CommandRefused")<{
   readonly refusal: Refusal
@@ -28,7 +30,7 @@ export class LogRefused extends Data.TaggedError("LogRefused")<{
   readonly cause: unknown
 }> {
   override get message() {
-    return `the log refused the runes of ${this.conversation_id}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+    return `the log refused the runes of ${this.conversation_id}: ${told(this.cause)}`
   }
 }
 
@@ -60,7 +62,7 @@ export class ConversationUnreadable extends Data.TaggedError("ConversationUnread
   readonly cause: unknown
 }> {
   override get message() {
-    return `${this.conversation_id} cannot be read beyond event ${this.after}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+    return `${this.conversation_id} cannot be read beyond event ${this.after}: ${told(this.cause)}`
   }
 }
 

@@ -59,6 +59,7 @@ export interface RuntimeOptions {
   readonly residentMax?: number
   readonly idleAfterMs?: number
   readonly mailboxMax?: number
+  readonly reloadAfterMs?: ReadonlyArray<number>
   /** Gathers text of a stream for this long before it becomes a rune; 0 makes every delta one. */
   readonly deltaEveryMs?: number
   readonly onLive?: (live: Live) => void
@@ -134,6 +135,7 @@ const kept = [
   "residentMax",
   "idleAfterMs",
   "mailboxMax",
+  "reloadAfterMs",
   "onCrash",
   "onLogRefused",
   "onSnapshotFailed"

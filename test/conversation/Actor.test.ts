@@ -120,16 +120,29 @@ describe("a command", () => {
 
   it("that came before is answered with what became of it, once that is durable", async () => {
     const actor = await inTurn()
-    const key = { key: "k1", hash: "h1" }
+    const key = { key: "k1", hash: "1".repeat(64) }
     const first = actor.submit({ _tag: "Pause", reason: "lunch" }, key)
     const second = actor.submit({ _tag: "Pause", reason: "lunch" }, key)
     expect(await standing(second)).toBe("pending")
     sink.landAll()
     const { event_id } = await first
     expect(await second).toMatchObject({ event_id, runes: [], repeated: { key: "k1", last_event_id: event_id } })
-    await expect(actor.submit({ _tag: "Resume" }, { key: "k1", hash: "other" })).rejects.toMatchObject({
+    await expect(actor.submit({ _tag: "Resume" }, { key: "k1", hash: "2".repeat(64) })).rejects.toMatchObject({
       refusal: { code: "idempotency_conflict" }
     })
+  })
+
+  it("with a key that no rune can carry is refused, and costs nobody anything", async () => {
+    const actor = await inTurn()
+    for (const key of [
+      { key: "", hash: "1".repeat(64) },
+      { key: "k".repeat(257), hash: "1".repeat(64) },
+      { key: "k", hash: "no hash" }
+    ]) {
+      const refused = actor.submit({ _tag: "Pause", reason: "x" }, key)
+      await expect(refused).rejects.toMatchObject({ refusal: { code: "bad_request" } })
+    }
+    expect(actor.ended).toBeUndefined()
   })
 
   it("gets the reserve of a full disk when it ends something", async () => {

@@ -81,6 +81,7 @@ export class Conversations {
   private readonly draining = new Map<ConversationId, Promise<void>>()
   private readonly refusals = new Map<ConversationId, number>()
   private readonly timers = new Set<NodeJS.Timeout>()
+  private readonly saving = new Set<Promise<void>>()
   private sweeper: NodeJS.Timeout | undefined
   private closing: Promise<void> | undefined
 
@@ -268,17 +269,17 @@ export class Conversations {
 
   private quiet(resident: Resident): void {
     if (this.refusals.size > 0) this.refusals.delete(resident.actor.conversationId)
-    if (resident.isSnapshotDue) void this.saveSnapshot(resident)
+    if (resident.isSnapshotDue) this.saveSnapshot(resident)
   }
 
-  private async saveSnapshot(resident: Resident): Promise<void> {
+  private saveSnapshot(resident: Resident): void {
     const { state } = resident
     resident.snapshotAt = state.head
-    try {
-      await this.options.log.saveSnapshot(state)
-    } catch (cause) {
-      this.options.onSnapshotFailed?.(state.conversation_id, cause)
-    }
+    const saved = this.options.log
+      .saveSnapshot(state)
+      .catch((cause: unknown) => this.options.onSnapshotFailed?.(state.conversation_id, cause))
+      .finally(() => this.saving.delete(saved))
+    this.saving.add(saved)
   }
 
   /** Lets conversations leave memory until there are few enough, the longest unused first. */
@@ -296,7 +297,7 @@ export class Conversations {
     const id = resident.actor.conversationId
     if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
     this.forget(resident)
-    if (resident.isSnapshotDue) void this.saveSnapshot(resident)
+    if (resident.isSnapshotDue) this.saveSnapshot(resident)
     return true
   }
 
@@ -358,7 +359,8 @@ export class Conversations {
     const all = [...this.loaded.values()]
     await Promise.all(all.map((resident) => resident.stop()))
     await Promise.all([...all.map(({ actor }) => actor.drained()), ...this.draining.values()])
-    for (const resident of all) if (resident.isSnapshotDue) await this.saveSnapshot(resident)
+    for (const resident of all) if (resident.isSnapshotDue) this.saveSnapshot(resident)
+    await Promise.all(this.saving)
     this.loaded.clear()
   }
 }

@@ -14,7 +14,7 @@ export const exitCode = {
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
 
-export type Tone = "strong" | "quiet" | "good" | "bad"
+export type Tone = "strong" | "quiet" | "good" | "bad" | "notice" | "accent" | "model"
 
 export interface Terminal {
   /** To standard output: the answer, and with `--json` nothing but the answer. */
@@ -25,11 +25,24 @@ export interface Terminal {
   readonly paint: (tone: Tone, text: string) => string
   /** Asked for once a verb can stop in good order: from then on an interrupt aborts the signal instead of ending the process. */
   readonly interruption: () => AbortSignal
+  /** Somebody looks at the output as it comes. */
+  readonly isWatched: boolean
+  /** Somebody can be asked. */
+  readonly isAnswered: boolean
+  readonly columns: () => number
+  /** A line of its own below the output, replaced by the next and gone with `undefined`; nothing where nobody looks. */
+  readonly status: (text: string | undefined) => void
+  /** Asks a question and waits for a line; undefined when there is none to come. */
+  readonly ask: (question: string, signal: AbortSignal) => Promise<string | undefined>
+  /** Resolves when what was written can take more. */
+  readonly drained: () => Promise<void>
 }
 
 export interface Verb {
   /** Shown by `echs <verb> --help`. */
   readonly usage: string
+  /** What the verb takes, for shell completion. */
+  readonly options?: ReadonlyArray<string>
   readonly run: (args: ReadonlyArray<string>, terminal: Terminal) => Promise<ExitCode>
 }
 

@@ -1,152 +1,243 @@
-// `echs demo`: kills a real writer in the middle of its work, three times, and shows that nothing it acknowledged is
-// lost. Works in a directory of its own and removes it. Exit code 1 if anything is missing, altered or damaged.
-import { randomInt } from "node:crypto"
-import { mkdtemp, rm } from "node:fs/promises"
+// `echs demo`: a server as a real process, an agent with tools and one kill -9 in the middle of its sentence; then the
+// proof that nothing was lost. Needs no key and no network, works in a directory of its own and removes it.
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
-import { demoLogs, type OpenDemoLog } from "./demo/DemoLog.ts"
-import { runTrial, type TrialReport, WriterFailed } from "./demo/Trial.ts"
-import { writeUntilKilled } from "./demo/Writer.ts"
+import { Client, type Endpoint, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
+import { ServerFailed, type ServerProcess, startServerProcess } from "./demo/ServerProcess.ts"
+import { readAll, Story } from "./demo/Story.ts"
+import { makeVerb } from "./Kit.ts"
+import { duration, number, oneLine } from "./render/Text.ts"
 import { exitCode, type Terminal, type Verb } from "./Verb.ts"
 import type { VerifyReport } from "./verify.ts"
 
-const rounds = 3
-const killAfter = { min: 300, max: 1_500 }
-const timeoutMs = 18_000
-
 export interface DemoParts {
-  readonly openLog: OpenDemoLog
-  readonly verify: (directory: string) => Promise<VerifyReport | "missing">
   /** Program and arguments that start this CLI again. */
   readonly command: ReadonlyArray<string>
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly version: string
+  readonly endpoint: (dataDirectory: string) => Promise<Endpoint | undefined>
+  readonly verify: (dataDirectory: string) => Promise<VerifyReport | "missing">
 }
 
-interface DemoReport {
-  readonly rounds: ReadonlyArray<TrialReport>
-  readonly verified: VerifyReport
+export interface DemoReport {
   readonly survived: boolean
+  readonly outcome: string
+  readonly runes: number
+  readonly runes_before_kill: number
+  /** Runes that were shown before the end and are missing or different in the log. */
+  readonly lost: number
+  readonly repeated: number
+  readonly approvals: number
+  readonly back_in_ms: number
+  readonly archived: boolean
+  readonly problems: number
+  readonly took_ms: number
 }
 
-export const makeDemo = (parts: DemoParts): Verb => ({
-  usage: ["usage: echs demo [--json]", "", "  --json  one JSON object on standard output"].join("\n"),
-  run: async (args, terminal) => {
-    const options = readOptions(args)
-    if (typeof options === "string") {
-      terminal.complain(`echs demo: ${options}\n`)
-      return exitCode.usage
+const timeoutMs = 60_000
+const prompt = "Show me what a turn looks like."
+
+export const makeDemo = (parts: DemoParts): Verb =>
+  makeVerb({
+    name: "demo",
+    options: {},
+    example: "echs demo",
+    notes: ["Takes some seconds. At a terminal it asks you for the approvals; else it gives them itself."],
+    run: async ({ answer, terminal, values }) => {
+      const interruption = terminal.interruption()
+      const view = values.json === true ? silent(terminal) : terminal
+      try {
+        const report = await demonstrate(parts, view, interruption)
+        answer(report, () => verdict(report, terminal))
+        return report.survived ? exitCode.done : exitCode.failed
+      } catch (error) {
+        terminal.status(undefined)
+        if (interruption.aborted) return exitCode.interrupted
+        const reason = expectedFailure(error)
+        if (reason === undefined) throw error
+        terminal.complain(`echs demo: ${reason}\n`)
+        return exitCode.failed
+      }
     }
-    if (options.writer !== undefined) return writeUntilKilled(await parts.openLog(options.writer), terminal)
-    const interruption = terminal.interruption()
-    try {
-      const report = await demonstrate(parts, options.json ? silent(terminal) : terminal, interruption)
-      if (options.json) terminal.write(`${JSON.stringify(report)}\n`)
-      return report.survived ? exitCode.done : exitCode.failed
-    } catch (error) {
-      if (interruption.aborted) return exitCode.interrupted
-      const reason = expectedFailure(error)
-      if (reason === undefined) throw error
-      terminal.complain(`echs demo: ${reason}\n`)
-      return exitCode.failed
-    }
-  }
-})
+  })
 
-const demonstrate = async (parts: DemoParts, terminal: Terminal, interruption: AbortSignal): Promise<DemoReport> => {
-  const directory = await mkdtemp(join(tmpdir(), "echs-demo-"))
-  try {
-    terminal.write(`${terminal.paint("strong", "A log that survives its own kill")}\n\n`)
-    terminal.write(
-      `  A process appends to ${demoLogs.length} conversations as fast as it can and says of every entry when it is\n`
-    )
-    terminal.write("  on disk. We kill it (SIGKILL), open what it left, and compare every byte.\n\n")
-    const signal = AbortSignal.any([interruption, AbortSignal.timeout(timeoutMs)])
-    const reports = await runRounds({ parts, terminal, directory, signal })
-    const verified = await parts.verify(directory)
-    if (verified === "missing") throw new WriterFailed("the writer left no data")
-    const survived = verified.problems.length === 0 && reports.every(isWhole)
-    terminal.write(renderVerdict(terminal, reports, verified, survived))
-    return { rounds: reports, verified, survived }
-  } finally {
-    await rm(directory, { recursive: true, force: true })
-  }
-}
-
-const runRounds = async (run: {
-  readonly parts: DemoParts
-  readonly terminal: Terminal
-  readonly directory: string
-  readonly signal: AbortSignal
-}): Promise<ReadonlyArray<TrialReport>> => {
-  const reports: Array<TrialReport> = []
-  let receipts: ReadonlyMap<string, number> = new Map()
-  for (let round = 1; round <= rounds; round += 1) {
-    const trial = await runTrial(
-      {
-        directory: run.directory,
-        openLog: run.parts.openLog,
-        writer: [...run.parts.command, "demo", "--writer"],
-        killAfter: randomInt(killAfter.min, killAfter.max),
-        signal: run.signal
-      },
-      receipts
-    )
-    receipts = trial.receipts
-    reports.push(trial.report)
-    run.terminal.write(renderRound(run.terminal, round, trial.report))
-  }
-  return reports
-}
-
-const isWhole = (report: TrialReport): boolean => report.missing === 0 && report.altered === 0
-
-const number = (value: number): string => value.toLocaleString("en-US")
-
-const renderRound = (terminal: Terminal, round: number, report: TrialReport): string => {
-  const mark = isWhole(report) ? terminal.paint("good", "✓") : terminal.paint("bad", "✗")
-  const outcome = isWhole(report) ? "all there" : `${number(report.missing)} missing, ${number(report.altered)} altered`
-  const facts = `${number(report.acknowledged).padStart(6)} acknowledged  ${number(report.found).padStart(6)} on disk  ${outcome}`
-  return `  ${mark} kill ${round}  ${facts}  ${terminal.paint("quiet", `reopened in ${report.reopenMs.toFixed(0)} ms`)}\n`
-}
-
-const renderVerdict = (
-  terminal: Terminal,
-  reports: ReadonlyArray<TrialReport>,
-  verified: VerifyReport,
-  survived: boolean
-): string => {
-  const last = reports.at(-1)
-  const mark = verified.problems.length === 0 ? terminal.paint("good", "✓") : terminal.paint("bad", "✗")
-  const problems = verified.problems.map(
-    ({ file, offset, reason }) => `           ${file} at byte ${offset}: ${reason}\n`
-  )
-  const checked = `  ${mark} verify  ${number(verified.entries).padStart(6)} entries read back, ${verified.problems.length} problems\n`
-  const verdict = survived
-    ? terminal.paint(
-        "good",
-        `Nothing that was acknowledged is lost: ${number(last?.acknowledged ?? 0)} of ${number(last?.acknowledged ?? 0)}.`
-      )
-    : terminal.paint("bad", "Something that was acknowledged is lost.")
-  return `${checked}${problems.join("")}\n  ${verdict}\n`
-}
-
-const silent = (terminal: Terminal): Terminal => ({ ...terminal, write: () => {} })
+const silent = (terminal: Terminal): Terminal => ({ ...terminal, isAnswered: false, write: () => {}, status: () => {} })
 
 /** What a person is told instead of a stack trace; undefined for a defect. */
 const expectedFailure = (error: unknown): string | undefined => {
-  if (error instanceof WriterFailed) return error.message
+  const isOurs = [ServerFailed, NoServer, RequestFailed, SentAway].some((kind) => error instanceof kind)
+  if (isOurs && error instanceof Error) return error.message
   const isTimeout = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError")
-  return isTimeout ? `not done after ${timeoutMs / 1000} s` : undefined
+  return isTimeout ? `not done after ${timeoutMs / 1_000} s` : undefined
 }
 
-const readOptions = (args: ReadonlyArray<string>): { json: boolean; writer: string | undefined } | string => {
+const demonstrate = async (parts: DemoParts, terminal: Terminal, interruption: AbortSignal): Promise<DemoReport> => {
+  const place = await mkdtemp(join(tmpdir(), "echs-demo-"))
+  // People take their time to answer; a demo that nobody answers must end.
+  const limits = terminal.isAnswered ? [interruption] : [interruption, AbortSignal.timeout(timeoutMs)]
+  const stage = new Stage({ parts, terminal, place, signal: AbortSignal.any(limits) })
   try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { json: { type: "boolean", default: false }, writer: { type: "string" } }
-    })
-    return { json: values.json, writer: values.writer }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return await stage.play()
+  } finally {
+    await stage.clear()
+    await rm(place, { recursive: true, force: true })
   }
 }
+
+interface StageOptions {
+  readonly parts: DemoParts
+  readonly terminal: Terminal
+  readonly place: string
+  readonly signal: AbortSignal
+}
+
+class Stage {
+  private readonly options: StageOptions
+  private readonly dataDirectory: string
+  private readonly workspace: string
+  private readonly startedMs = performance.now()
+  private server: ServerProcess | undefined
+  private client: Client | undefined
+  private killedAt = 0
+  private backInMs = 0
+
+  constructor(options: StageOptions) {
+    this.options = options
+    this.dataDirectory = join(options.place, "data")
+    this.workspace = join(options.place, "workspace")
+  }
+
+  async play(): Promise<DemoReport> {
+    this.title()
+    await mkdir(this.workspace)
+    await writeFile(join(this.workspace, "README.md"), "A workspace that is thrown away when the demo is over.\n")
+    this.server = await this.start()
+    this.say("good", "▸", `a server listens on ${this.server.url}, process ${this.server.pid}`)
+    this.client = await Client.connect({
+      endpoint: () => this.options.parts.endpoint(this.dataDirectory),
+      client: { name: "echs demo", version: this.options.parts.version }
+    })
+    const { conversation_id: id } = await this.client.call("conversation.create", {
+      title: "demo",
+      model: "scripted/demo",
+      workspace: this.workspace
+    })
+    await this.client.call("message.post", { conversation_id: id, content: prompt })
+    return this.follow(this.client, id)
+  }
+
+  private async follow(client: Client, id: string): Promise<DemoReport> {
+    const { signal, terminal } = this.options
+    const strike = (sentence: string, eventId: number): Promise<void> => this.strike(sentence, eventId)
+    const story = new Story({ client, terminal, conversationId: id, signal, strike })
+    const end = await story.until("turn.completed", "turn.error", "turn.interrupted")
+    await client.call("conversation.close", { conversation_id: id, reason: "the demo is over" })
+    await story.until("session.closed")
+    const stored = await readAll(client, id, signal)
+    const { lost, repeated } = compare(story.seen, stored)
+    this.check(
+      end.kind === "turn.completed",
+      `the turn ended with ${end.kind}, ${this.killedAt === 0 ? "without a kill" : "by itself, after the kill"}`
+    )
+    this.check(
+      lost === 0 && repeated === 0,
+      `${number(stored.length)} runes in the log; ${lost} of those shown are lost, ${repeated} came twice`
+    )
+    const { state } = await this.archive(client, id)
+    const problems = await this.verify()
+    return {
+      survived:
+        end.kind === "turn.completed" && lost + repeated + problems === 0 && this.killedAt > 0 && state === "archived",
+      outcome: end.kind,
+      runes: stored.length,
+      runes_before_kill: this.killedAt,
+      lost,
+      repeated,
+      approvals: story.approvals,
+      back_in_ms: Math.round(this.backInMs),
+      archived: state === "archived",
+      problems,
+      took_ms: Math.round(performance.now() - this.startedMs)
+    }
+  }
+
+  private async archive(client: Client, id: string): Promise<{ readonly state: string }> {
+    await client.call("conversation.archive", { conversation_id: id })
+    const { items } = await client.call("conversation.list", { limit: 10 })
+    const state = items.find((item) => item.conversation_id === id)?.state ?? "missing"
+    this.check(state === "archived", `the conversation is ${state}`)
+    return { state }
+  }
+
+  private async verify(): Promise<number> {
+    await this.client?.close()
+    await this.server?.end("SIGTERM")
+    this.server = undefined
+    const report = await this.options.parts.verify(this.dataDirectory)
+    if (report === "missing") throw new ServerFailed("the server left no data")
+    this.check(report.problems.length === 0, `every byte of the log read back: ${report.problems.length} problems`)
+    return report.problems.length
+  }
+
+  private async strike(sentence: string, eventId: number): Promise<void> {
+    const { server } = this
+    if (server === undefined) return
+    await server.end("SIGKILL")
+    this.killedAt = eventId
+    const struckMs = performance.now()
+    this.say("bad", "⚡", `kill -9 ${server.pid}, in the middle of a sentence: “${oneLine(sentence)}”`)
+    this.server = await this.start()
+    this.backInMs = performance.now() - struckMs
+    this.say(
+      "good",
+      "▸",
+      `a new server, process ${this.server.pid}, after ${duration(this.backInMs)}: it reads the log and goes on`
+    )
+  }
+
+  private start(): Promise<ServerProcess> {
+    const { command, environment } = this.options.parts
+    return startServerProcess({ command, environment, dataDirectory: this.dataDirectory, signal: this.options.signal })
+  }
+
+  async clear(): Promise<void> {
+    await this.client?.close()
+    await this.server?.end("SIGKILL")
+  }
+
+  private title(): void {
+    const { paint, write } = this.options.terminal
+    write(`\n  ${paint("strong", "One agent, one kill -9")}\n`)
+    write(
+      `  ${paint("quiet", "A server, a turn with tools, no key, no network. Each line below is a rune: it is on disk")}\n`
+    )
+    write(
+      `  ${paint("quiet", "before it is shown. In mid-sentence the server is killed, and another takes over.")}\n\n`
+    )
+  }
+
+  private say(tone: "good" | "bad", mark: string, text: string): void {
+    const { paint, write } = this.options.terminal
+    write(`  ${paint(tone, `${mark} ${text}`)}\n`)
+  }
+
+  private check(isSo: boolean, text: string): void {
+    this.say(isSo ? "good" : "bad", isSo ? "✓" : "✗", text)
+  }
+}
+
+/** What was shown against what the log holds. */
+const compare = (
+  seen: ReadonlyArray<{ readonly event_id: number }>,
+  stored: ReadonlyArray<{ readonly event_id: number }>
+) => {
+  const byId = new Map(stored.map((rune) => [rune.event_id, JSON.stringify(rune)]))
+  const lost = seen.filter((rune) => byId.get(rune.event_id) !== JSON.stringify(rune)).length
+  return { lost, repeated: seen.length - new Set(seen.map((rune) => rune.event_id)).size }
+}
+
+const verdict = (report: DemoReport, { paint }: Terminal): string =>
+  report.survived
+    ? `\n  ${paint("good", "Nothing that was acknowledged is lost.")} ${paint("quiet", duration(report.took_ms))}\n\n`
+    : `\n  ${paint("bad", "The demo did not end as it should.")}\n\n`

@@ -1,14 +1,15 @@
 // What a local tool reads to find and enter the server of a data directory, and the named tokens that an owner hands out.
 // Read anew every time: a server that was restarted may listen elsewhere.
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { configPath, readConfigFile } from "./Explain.ts"
 import type { ServerInfo } from "./ServerFiles.ts"
+import { SettingInvalid } from "./Settings.ts"
 
 const ownerOnly = 0o600
 
 export const tokenPath = (dataDirectory: string): string => join(dataDirectory, "token")
-export const namedTokensPath = (dataDirectory: string): string => join(dataDirectory, "tokens.json")
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -53,24 +54,25 @@ const isStoredToken = (value: unknown): value is StoredToken => {
   return (
     typeof name === "string" &&
     typeof token === "string" &&
-    token.length >= 32 &&
+    token.length >= 16 &&
     tokenRoles.some((one) => one === role)
   )
 }
 
-/** Tokens with names and roles; the server takes them up when it starts. */
+/** Tokens with names and roles, kept in config.json; the server takes them up when it starts. */
 export const readNamedTokens = (dataDirectory: string): ReadonlyArray<StoredToken> => {
-  const path = namedTokensPath(dataDirectory)
-  if (!existsSync(path)) return []
-  const tokens: unknown = JSON.parse(readFileSync(path, "utf8"))
-  if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) throw new Error(`${path} holds no list of tokens`)
+  const { tokens = [] } = readConfigFile(dataDirectory)
+  if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) {
+    throw new SettingInvalid(configPath(dataDirectory), "tokens is no list of tokens")
+  }
   return tokens
 }
 
 const writeNamedTokens = (dataDirectory: string, tokens: ReadonlyArray<StoredToken>): void => {
-  const path = namedTokensPath(dataDirectory)
+  const path = configPath(dataDirectory)
+  const { tokens: _before, ...rest } = readConfigFile(dataDirectory)
   mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
-  writeFileSync(`${path}.new`, `${JSON.stringify(tokens, null, 2)}\n`, { mode: ownerOnly })
+  writeFileSync(`${path}.new`, `${JSON.stringify({ ...rest, tokens }, null, 2)}\n`, { mode: ownerOnly })
   renameSync(`${path}.new`, path)
 }
 

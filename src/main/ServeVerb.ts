@@ -4,6 +4,7 @@ import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.t
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
+import { builtinTools } from "../tool/builtin/Builtin.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
 
 export interface ServeParts {
@@ -31,6 +32,13 @@ const flags = {
   json: { type: "boolean", default: false }
 } as const
 
+/** What commands of agents find in their environment: how to find programs and how to write, and no key of anybody. */
+const commandEnvironment = ({ variables }: Environment): Readonly<Record<string, string>> => {
+  const names = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"]
+  const known = names.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]))
+  return { ...Object.fromEntries(known), TERM: "dumb" }
+}
+
 const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
   const { hostNames, logLevel, model, otlpEndpoint, providers, token, tokens } = settings
   return {
@@ -43,6 +51,7 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
     readText: readTextFile,
+    tools: builtinTools({ environment: commandEnvironment(parts.environment) }),
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),

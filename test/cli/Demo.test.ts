@@ -1,123 +1,130 @@
-// Goal: the demo can fail. Method: writers that misbehave (fixture/writer.ts) and logs that forget, in place of the real
-// ones; the demo with the real ones is run by test/docs and test/package.
-import { existsSync, readdirSync } from "node:fs"
+// Goal: the demo shows what it says, in time, leaves nothing behind, and can fail. Method: the real command as a process
+// for the whole sequence; servers that misbehave in place of the real one for the rest.
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "vitest"
-import { type DemoLog, demoEntry, demoLogs, parseReceipt, showReceipt } from "#src/cli/demo/DemoLog.ts"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeDemo } from "#src/cli/demo.ts"
-import type { VerifyReport } from "#src/cli/verify.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
-const writer = fileURLToPath(new URL("./fixture/writer.ts", import.meta.url))
-const sound: VerifyReport = {
-  logs: 4,
-  segments: 4,
-  sealed: 0,
-  entries: 9,
-  batches: 0,
-  bytes: 900,
-  problems: [],
-  notes: []
-}
+const launcher = fileURLToPath(new URL("../../src/cli/echs.js", import.meta.url))
+const misbehaving = (script: string): ReadonlyArray<string> => [process.execPath, "-e", script, "--"]
 
-/** A log that holds this many entries of every name, one of them changed if asked. */
-const logHolding = (entries: number, options: { readonly alteredEventId?: number } = {}): DemoLog => ({
-  append: () => Promise.reject(new Error("not for writing")),
-  head: async () => entries,
-  read: async function* (name) {
-    for (let eventId = 1; eventId <= entries; eventId += 1) {
-      const entry = demoEntry(name, eventId)
-      if (eventId === options.alteredEventId) entry[0] = 0
-      yield entry
-    }
-  },
-  close: async () => {}
-})
-
-const runDemo = async (options: {
-  readonly way?: string
-  readonly log?: DemoLog
-  readonly verified?: VerifyReport
-  readonly args?: ReadonlyArray<string>
-  readonly interruptAfterMs?: number
-}) => {
+const runDemo = async (
+  command: ReadonlyArray<string>,
+  options: { readonly args?: ReadonlyArray<string>; readonly interruptAfterMs?: number } = {}
+) => {
   const terminal = recordingTerminal()
-  const seen: Array<string> = []
   const demo = makeDemo({
-    openLog: async (directory) => {
-      seen.push(directory)
-      return options.log ?? logHolding(0)
-    },
-    verify: async () => options.verified ?? sound,
-    command: [process.execPath, writer, options.way ?? "careless"]
+    command,
+    environment: process.env,
+    version: "0",
+    endpoint: async () => undefined,
+    verify: async () => "missing"
   })
   if (options.interruptAfterMs !== undefined) setTimeout(terminal.interrupt, options.interruptAfterMs)
   const code = await demo.run(options.args ?? ["--json"], terminal)
-  return { code, output: terminal.output(), complaints: terminal.complaints(), directory: seen[0] }
+  return { code, output: terminal.output(), complaints: terminal.complaints() }
 }
 
-describe("the demo", () => {
-  it("fails when an acknowledged entry is missing", async () => {
-    const { code, output } = await runDemo({})
-    expect(code).toBe(1)
-    const report = JSON.parse(output)
-    expect(report.survived).toBe(false)
-    expect(report.rounds[0].acknowledged).toBeGreaterThanOrEqual(300)
-    expect(report.rounds[0].missing).toBe(report.rounds[0].acknowledged)
+describe("the demo as a process", () => {
+  let temporary = ""
+  beforeAll(() => {
+    temporary = mkdtempSync(join(tmpdir(), "echs-demo-test-"))
+  })
+  afterAll(() => rmSync(temporary, { recursive: true, force: true }))
+
+  const echs = (...args: ReadonlyArray<string>) =>
+    spawnSync(process.execPath, [launcher, "demo", ...args], {
+      encoding: "utf8",
+      env: { ...process.env, TMPDIR: temporary, OPENAI_API_KEY: "sk-not-to-be-used", ECHS_PORT: "1" }
+    })
+
+  it("shows the sequence, in under 20 seconds, without colour in a pipe, and cleans up", () => {
+    const startedMs = performance.now()
+    const run = echs()
+    const tookMs = performance.now() - startedMs
+    expect(run.status, run.stderr + run.stdout).toBe(0)
+    expect(tookMs).toBeLessThan(20_000)
+    const places = [
+      "a server listens on",
+      "session.created",
+      "turn.started",
+      "list_files",
+      "tool.approval_requested",
+      "nobody is at the terminal",
+      "tool.approved",
+      "in the middle of a sentence",
+      "a new server",
+      "turn.completed",
+      "session.closed",
+      "by itself, after the kill",
+      "0 of those shown are lost, 0 came twice",
+      "the conversation is archived",
+      "every byte of the log read back: 0 problems",
+      "Nothing that was acknowledged is lost."
+    ].map((text) => [text, run.stdout.indexOf(text)] as const)
+    expect(places.filter(([, at]) => at < 0)).toEqual([])
+    expect(places.toSorted(([, left], [, right]) => left - right)).toEqual(places)
+    expect(run.stdout).not.toContain("\u001b")
+    expect(run.stderr).toBe("")
+    expect(readdirSync(temporary).filter((name) => name.startsWith("echs-demo-"))).toEqual([])
   })
 
-  it("fails when an entry is altered", async () => {
-    const { code, output } = await runDemo({ log: logHolding(100_000 / 20, { alteredEventId: 17 }) })
-    expect(code).toBe(1)
-    expect(JSON.parse(output).rounds[0]).toMatchObject({ missing: 0, altered: demoLogs.length })
+  it("says the same as JSON and nothing else", () => {
+    const run = echs("--json")
+    expect(run.status, run.stderr).toBe(0)
+    const report = JSON.parse(run.stdout)
+    expect(report).toMatchObject({
+      survived: true,
+      outcome: "turn.completed",
+      lost: 0,
+      repeated: 0,
+      problems: 0,
+      archived: true,
+      approvals: 2
+    })
+    expect(report.runes_before_kill).toBeGreaterThan(20)
+    expect(report.runes).toBeGreaterThan(report.runes_before_kill)
   })
+})
 
-  it("fails when the log is damaged", async () => {
-    const problems = [{ file: "journal/1", offset: 12, reason: "checksum" }]
-    const { code, output } = await runDemo({ log: logHolding(5_000), verified: { ...sound, problems }, args: [] })
-    expect(code).toBe(1)
-    expect(output).toContain("journal/1 at byte 12: checksum")
-    expect(output).toContain("Something that was acknowledged is lost.")
-  })
-
-  it("passes when everything is there, and removes its directory", async () => {
-    const { code, output, directory } = await runDemo({ log: logHolding(5_000), args: [] })
-    expect(code).toBe(0)
-    expect(output).toContain("Nothing that was acknowledged is lost")
-    expect(directory).toContain("echs-demo-")
-    expect(existsSync(directory ?? "")).toBe(false)
-  })
-
+describe("a demo that cannot work", () => {
   it.each([
-    ["quits", /ended by itself, code 4: the disk is on fire/],
-    ["babbles", /the writer said "hello"/]
-  ])("says so when the writer %s", async (way, message) => {
-    const { code, output, complaints } = await runDemo({ way })
+    [
+      "ends by itself",
+      "console.error('the disk is on fire'); process.exit(4)",
+      /ended by itself, code 4: the disk is on fire/
+    ],
+    ["babbles", "console.log('hello'); setInterval(() => {}, 1000)", /the server said "hello"/],
+    [
+      "is nowhere to be found",
+      'console.log(\'{"url":"http://127.0.0.1:1"}\'); setInterval(() => {}, 1000)',
+      /no server is known/
+    ]
+  ])("says so when the server %s", async (_, script, message) => {
+    const { code, output, complaints } = await runDemo(misbehaving(script))
     expect(code).toBe(1)
     expect(output).toBe("")
     expect(complaints).toMatch(message)
   })
 
+  it("says so when there is no such program", async () => {
+    expect((await runDemo(["/nowhere/echs"])).complaints).toMatch(/could not be started/)
+  })
+
   it("ends in good order when interrupted", async () => {
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith("echs-demo-"))
-    expect(await runDemo({ way: "hangs", interruptAfterMs: 200 })).toMatchObject({ code: 130, output: "" })
+    const run = await runDemo(misbehaving("setInterval(() => {}, 1000)"), { interruptAfterMs: 200 })
+    expect(run).toMatchObject({ code: 130, output: "" })
     expect(readdirSync(tmpdir()).filter((name) => name.startsWith("echs-demo-"))).toEqual(before)
   })
 
   it("refuses an option it does not have", async () => {
-    const { code, complaints } = await runDemo({ args: ["--fast"] })
+    const { code, complaints } = await runDemo([], { args: ["--fast"] })
     expect(code).toBe(2)
     expect(complaints).toContain("--fast")
-  })
-})
-
-describe("a receipt", () => {
-  it("is read as it was said", () => {
-    expect(parseReceipt(showReceipt("conv_ada", 12).trimEnd())).toEqual({ log: "conv_ada", eventId: 12 })
-  })
-
-  it.each(["", "durable", "durable conv_ada", "durable conv_ada x", "durable conv_ada 1 2"])('is not "%s"', (line) => {
-    expect(parseReceipt(line)).toBeUndefined()
   })
 })

@@ -98,7 +98,15 @@ export const permissions: ReadonlyArray<Permission> = [
   {
     reaches: "processes",
     modules: ["node:child_process", "node:cluster", "node:worker_threads"],
-    allowed: ["src/tool/", "src/harness/", "src/cli/echs.js", "src/cli/demo/", "src/cli/demo.ts"]
+    allowed: [
+      "src/tool/",
+      "src/harness/",
+      "src/cli/echs.js",
+      "src/cli/demo/",
+      "src/cli/demo.ts",
+      // Asks programs for their versions.
+      "src/main/Doctor.ts"
+    ]
   },
   {
     reaches: "the network",
@@ -125,6 +133,7 @@ export const freeBuiltins: ReadonlySet<string> = new Set([
   "node:os",
   "node:path",
   "node:perf_hooks",
+  "node:readline",
   "node:stream",
   "node:stream/promises",
   "node:string_decoder",

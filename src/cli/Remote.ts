@@ -1,0 +1,138 @@
+// Verbs that speak with a server: where it is, how to reach it, and what its refusals mean as exit codes. A verb that
+// finds no server says how to start one.
+import type { Endpoint } from "../client/Client.ts"
+import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
+import { makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./Kit.ts"
+import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
+
+export interface RemoteParts {
+  readonly version: string
+  /** Where the server is: what the flags say, else what a running server wrote down; undefined when there is none. */
+  readonly endpoint: (flags: { readonly data?: string; readonly url?: string }) => Promise<Endpoint | undefined>
+  readonly workingDirectory: () => string
+}
+
+export const remoteOptions = {
+  data: {
+    type: "string",
+    value: "DIRECTORY",
+    help: "data directory of the server; else ECHS_DATA, else the user's state directory"
+  },
+  url: { type: "string", value: "URL", help: "a server elsewhere, such as http://127.0.0.1:4600" }
+} as const satisfies OptionTable
+
+type Flags = { readonly data?: string | undefined; readonly url?: string | undefined }
+
+export interface RemoteInput<Table extends OptionTable> extends VerbInput<Table & typeof remoteOptions> {
+  readonly client: Client
+}
+
+export interface RemoteSpec<Table extends OptionTable> extends Omit<VerbSpec<Table>, "run"> {
+  /** Goes on trying when the server is gone for a while; else it fails after some seconds. */
+  readonly isPatient?: boolean
+  readonly onConnection?: (change: ConnectionChange, terminal: Terminal) => void
+  readonly run: (input: RemoteInput<Table>) => Promise<ExitCode>
+}
+
+const giveUpAfterMs = 10_000
+
+export const makeRemoteVerb = <const Table extends OptionTable>(parts: RemoteParts, spec: RemoteSpec<Table>): Verb =>
+  makeVerb({
+    ...spec,
+    options: { ...spec.options, ...remoteOptions },
+    run: async (input) => {
+      const { terminal } = input
+      let client: Client | undefined
+      try {
+        client = await connect(parts, input.values as Flags, spec, terminal)
+        return await spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
+      } catch (error) {
+        return tellFailure(spec.name, error, { terminal, isJson: input.values.json === true })
+      } finally {
+        await client?.close()
+      }
+    }
+  })
+
+const connect = <Table extends OptionTable>(
+  parts: RemoteParts,
+  values: Flags,
+  spec: RemoteSpec<Table>,
+  terminal: Terminal
+): Promise<Client> => {
+  const { onConnection } = spec
+  const flags = {
+    ...(values.data === undefined ? {} : { data: values.data }),
+    ...(values.url === undefined ? {} : { url: values.url })
+  }
+  return Client.connect({
+    endpoint: () => parts.endpoint(flags),
+    client: { name: `echs ${spec.name}`, version: parts.version },
+    ...(spec.isPatient === true ? {} : { giveUpAfterMs }),
+    ...(onConnection === undefined ? {} : { onConnection: (change) => onConnection(change, terminal) })
+  })
+}
+
+/** Says what went wrong, in words and where asked for in JSON, and gives the exit code for it. */
+export const tellFailure = (
+  verb: string,
+  error: unknown,
+  to: { readonly terminal: Terminal; readonly isJson: boolean }
+): ExitCode => {
+  if (error instanceof UsageError) throw error
+  const failure = describe(error)
+  if (failure === undefined) throw error
+  to.terminal.status(undefined)
+  to.terminal.complain(`echs ${verb}: ${failure.message}\n`)
+  if (to.isJson) {
+    const { code, message, data } = failure
+    to.terminal.write(`${JSON.stringify({ error: { code, message, ...(data === undefined ? {} : { data }) } })}\n`)
+  }
+  return failure.exit
+}
+
+interface Failure {
+  readonly code: string
+  readonly message: string
+  readonly exit: ExitCode
+  readonly data?: unknown
+}
+
+const describe = (error: unknown): Failure | undefined => {
+  if (error instanceof NoServer) {
+    const where = error.url === "" ? "there is no server running here" : `nothing answers at ${error.url}`
+    return { code: "no_server", message: `${where}; start one with "echs serve"`, exit: exitCode.noServer }
+  }
+  if (error instanceof SentAway) {
+    const isAuth = error.closeCode === 4001
+    const hint = isAuth ? '; "echs token" says where the token is, ECHS_TOKEN overrides it' : ""
+    return {
+      code: isAuth ? "unauthorized" : "sent_away",
+      message: `the server says: ${error.message}${hint}`,
+      exit: isAuth ? exitCode.notAuthorised : exitCode.failed
+    }
+  }
+  if (error instanceof RequestFailed) {
+    const { code, message, data } = error
+    return { code, message, exit: errorCodes[code]?.exit ?? exitCode.failed, data }
+  }
+  return undefined
+}
+
+/** The conversation a person means: its id, the beginning of one that fits only one, or `last` for the newest. */
+export const findConversation = async (client: Client, named: string): Promise<string> => {
+  if (/^conv_[0-9a-z]{16,}$/.test(named)) return named
+  if (named === "last") {
+    const { items } = await client.call("conversation.list", { limit: 1 })
+    const [newest] = items
+    if (newest === undefined)
+      throw new RequestFailed("conversation.list", { code: "not_found", message: "there is no conversation yet" })
+    return newest.conversation_id
+  }
+  const start = named.startsWith("conv_") ? named : `conv_${named}`
+  const { items } = await client.call("conversation.list", { q: start, limit: 200 })
+  const fitting = items.filter((item) => item.conversation_id.startsWith(start))
+  if (fitting.length > 1) throw new UsageError(`"${named}" fits ${fitting.length} conversations`)
+  // What fits nothing is left to the server to refuse.
+  return fitting[0]?.conversation_id ?? named
+}

@@ -1,0 +1,161 @@
+// A turn as a person follows it: text as the model writes it, tools as they run, questions asked where they come up.
+// Ends with the turn, whatever became of the connection meanwhile.
+import { type AnyRune, type ApprovalItem, type Client, RequestFailed } from "../client/Client.ts"
+import { argumentsText, runeText } from "./render/RuneText.ts"
+import { fitStart, oneLine, safeText } from "./render/Text.ts"
+import type { Terminal } from "./Verb.ts"
+
+export interface TurnOutcome {
+  readonly kind: "turn.completed" | "turn.interrupted" | "turn.error"
+  readonly event_id: number
+  readonly output: string
+}
+
+export interface FollowOptions {
+  readonly client: Client
+  readonly terminal: Terminal
+  readonly conversationId: string
+  /** The event after which to listen. */
+  readonly after: number
+  /** The turn to wait for; the next one that ends when left out. */
+  readonly turnId?: string
+  readonly signal: AbortSignal
+}
+
+const ends: ReadonlySet<string> = new Set(["turn.completed", "turn.interrupted", "turn.error"])
+
+/** Follows until the turn ends; undefined when the signal came first. */
+export const followTurn = async (options: FollowOptions): Promise<TurnOutcome | undefined> => {
+  const { client, conversationId, after, signal, turnId, terminal } = options
+  const speech = new Speech(terminal)
+  for await (const item of client.tail(conversationId, { after, signal })) {
+    if (!("rune" in item)) continue
+    const { rune } = item
+    speech.show(rune)
+    if (rune.kind === "tool.approval_requested") await decide(options, String(payloadOf(rune)["call_id"]))
+    const isEnd = ends.has(rune.kind) && (turnId === undefined || rune.turn_id === turnId)
+    if (isEnd) return { kind: rune.kind as TurnOutcome["kind"], event_id: rune.event_id, output: outputOf(rune) }
+  }
+  return undefined
+}
+
+const payloadOf = (rune: AnyRune): Readonly<Record<string, unknown>> =>
+  rune.payload as Readonly<Record<string, unknown>>
+
+const outputOf = (rune: AnyRune): string => {
+  const payload = payloadOf(rune)
+  return String(payload["final_output"] ?? payload["partial_output"] ?? payload["message"] ?? "")
+}
+
+/** What has been written of the model's current answer, so that each character is written once. */
+class Speech {
+  private readonly terminal: Terminal
+  private written = ""
+  private isLineOpen = false
+
+  constructor(terminal: Terminal) {
+    this.terminal = terminal
+  }
+
+  show(rune: AnyRune): void {
+    const content = String(payloadOf(rune)["content"] ?? "")
+    if (rune.kind === "turn.assistant_delta") this.say(content)
+    else if (rune.kind === "turn.assistant_final") {
+      // Deltas may be missing after a restart; the final text never is.
+      if (content.startsWith(this.written)) this.say(content.slice(this.written.length))
+      else this.restart(content)
+      this.written = ""
+    } else if (rune.kind === "turn.model_requested") this.restart("")
+    else this.note(rune)
+  }
+
+  private restart(content: string): void {
+    this.endLine()
+    this.written = ""
+    this.say(content)
+  }
+
+  private say(text: string): void {
+    if (text === "") return
+    this.written += text
+    const shown = safeText(text)
+    this.terminal.write(shown)
+    this.isLineOpen = !shown.endsWith("\n")
+  }
+
+  private endLine(): void {
+    if (this.isLineOpen) this.terminal.write("\n")
+    this.isLineOpen = false
+  }
+
+  private note(rune: AnyRune): void {
+    if (!noted.has(rune.kind)) return
+    this.endLine()
+    const { mark, text, tone } = runeText(rune)
+    const line = fitStart(text, this.terminal.columns() - 5)
+    const { paint } = this.terminal
+    this.terminal.write(`  ${paint(tone ?? "quiet", mark)} ${paint("quiet", line)}\n`)
+  }
+}
+
+const noted: ReadonlySet<string> = new Set([
+  "tool.call",
+  "tool.approved",
+  "tool.denied",
+  "tool.result",
+  "turn.interrupted",
+  "turn.error",
+  "turn.retry_scheduled",
+  "system.error",
+  "system.recovered"
+])
+
+/** Asks about a call that waits, unless somebody else has decided it by now. */
+const decide = async ({ client, conversationId, terminal, signal }: FollowOptions, callId: string): Promise<void> => {
+  const { items } = await client.call("approval.list", { conversation_id: conversationId })
+  const item = items.find((one) => one.call_id === callId)
+  if (item === undefined) return
+  if (!terminal.isAnswered) {
+    terminal.complain(`waiting for a decision: echs approve ${conversationId} ${callId}, or echs deny …\n`)
+    return
+  }
+  terminal.write(question(item, terminal))
+  const answer = await terminal.ask(`  allow? ${choicesText(item)} `, signal)
+  if (answer === undefined) return
+  await tell({ client, conversationId, terminal }, item, answer.trim().toLowerCase())
+}
+
+export const question = (item: ApprovalItem, { paint, columns }: Terminal): string => {
+  const title = item.shown_as?.title ?? item.tool_name
+  const detail = item.shown_as?.diff ?? item.shown_as?.detail ?? argumentsText(item.arguments)
+  const lines = safeText(detail)
+    .split("\n")
+    .slice(0, 20)
+    .map((line) => `    ${fitStart(line, columns() - 5)}\n`)
+  const why = item.policy_reason === "" ? "" : ` ${paint("quiet", oneLine(item.policy_reason))}`
+  return `  ${paint("notice", "?")} ${paint("strong", oneLine(title))}${why}\n${lines.join("")}`
+}
+
+const choicesText = (item: ApprovalItem): string =>
+  item.choices.includes("session") ? "[y]es, [a]lways in this conversation, [n]o" : "[y]es, [n]o"
+
+const tell = async (
+  to: Pick<FollowOptions, "client" | "conversationId" | "terminal">,
+  item: ApprovalItem,
+  answer: string
+): Promise<void> => {
+  const call = { conversation_id: to.conversationId, call_id: item.call_id }
+  try {
+    if (answer.startsWith("y") || answer.startsWith("a")) {
+      const scope = answer.startsWith("a") && item.choices.includes("session") ? "session" : "once"
+      await to.client.call("approval.approve", { ...call, scope, arguments_hash: item.arguments_hash })
+    } else
+      await to.client.call("approval.deny", {
+        ...call,
+        reason: answer.startsWith("n") ? "not allowed" : oneLine(answer) || "not allowed"
+      })
+  } catch (error) {
+    if (!(error instanceof RequestFailed) || error.code !== "already_decided") throw error
+    to.terminal.complain(`${error.message}\n`)
+  }
+}

@@ -1,0 +1,122 @@
+// The turn of the demo as it is followed: every rune shown and remembered, approvals answered, and the server killed at
+// the worst moment, in the middle of a sentence after a file was written.
+import { type AnyRune, type ApprovalItem, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
+import { RuneLines } from "../render/RuneLine.ts"
+import { isDelta } from "../render/RuneText.ts"
+import { question } from "../Turn.ts"
+import type { Terminal } from "../Verb.ts"
+
+export interface StoryOptions {
+  readonly client: Client
+  readonly terminal: Terminal
+  readonly conversationId: string
+  readonly signal: AbortSignal
+  /** Kills the server and starts another; resolves when that listens. */
+  readonly strike: (partialSentence: string, eventId: number) => Promise<void>
+}
+
+type Payload = Readonly<Record<string, unknown>>
+const payloadOf = (rune: AnyRune): Payload => rune.payload as Payload
+
+export class Story {
+  /** Everything that was shown, in the order in which it came. */
+  readonly seen: Array<AnyRune> = []
+  approvals = 0
+  outcome: string | undefined
+  private readonly options: StoryOptions
+  private readonly lines: RuneLines
+  private readonly tail: AsyncGenerator<TailItem, void, void>
+  private hasWritten = false
+  private isStruck = false
+  private sentence = ""
+
+  constructor(options: StoryOptions) {
+    this.options = options
+    this.lines = new RuneLines(options.terminal)
+    this.tail = options.client.tail(options.conversationId, { signal: options.signal })
+  }
+
+  /** Follows until a rune of this kind has been shown. */
+  async until(...kinds: ReadonlyArray<string>): Promise<AnyRune> {
+    for (;;) {
+      const { done, value } = await this.tail.next()
+      if (done === true) throw this.options.signal.reason ?? new Error("the conversation ended too early")
+      if (!("rune" in value)) continue
+      this.show(value.rune)
+      await this.react(value.rune)
+      if (kinds.includes(value.rune.kind)) return value.rune
+    }
+  }
+
+  private show(rune: AnyRune): void {
+    const { terminal } = this.options
+    this.seen.push(rune)
+    const progress = this.lines.progress(rune)
+    terminal.status(isDelta(rune) ? progress : undefined)
+    if (!isDelta(rune)) terminal.write(`${this.lines.line(rune)}\n`)
+  }
+
+  private async react(rune: AnyRune): Promise<void> {
+    if (rune.kind === "tool.approval_requested") return this.decide(String(payloadOf(rune)["call_id"]))
+    if (rune.kind === "tool.result") this.hasWritten ||= this.approvals > 0
+    if (rune.kind !== "turn.assistant_delta") this.sentence = ""
+    else {
+      this.sentence += String(payloadOf(rune)["content"])
+      if (!this.hasWritten || this.isStruck) return
+      this.isStruck = true
+      this.options.terminal.status(undefined)
+      await this.options.strike(this.sentence, rune.event_id)
+    }
+  }
+
+  private async decide(callId: string): Promise<void> {
+    const { client, conversationId, terminal } = this.options
+    const { items } = await client.call("approval.list", { conversation_id: conversationId })
+    const item = items.find((one) => one.call_id === callId)
+    if (item === undefined) return
+    terminal.write(question(item, terminal))
+    const isAllowed = await this.ask(item)
+    try {
+      if (isAllowed) {
+        const { arguments_hash } = item
+        await client.call("approval.approve", {
+          conversation_id: conversationId,
+          call_id: callId,
+          scope: "once",
+          arguments_hash
+        })
+      } else
+        await client.call("approval.deny", { conversation_id: conversationId, call_id: callId, reason: "not allowed" })
+    } catch (error) {
+      // Somebody was faster; the runes say who.
+      if (!(error instanceof RequestFailed) || error.code !== "already_decided") throw error
+    }
+    this.approvals += 1
+  }
+
+  private async ask(item: ApprovalItem): Promise<boolean> {
+    const { signal, terminal } = this.options
+    if (!terminal.isAnswered) {
+      terminal.write(
+        `    ${terminal.paint("quiet", `nobody is at the terminal, so the demo allows ${item.tool_name}`)}\n`
+      )
+      return true
+    }
+    const answer = await terminal.ask("    allow? [Y]es, [n]o ", signal)
+    return !(answer ?? "").trim().toLowerCase().startsWith("n")
+  }
+}
+
+/** What the log holds now, from the beginning. */
+export const readAll = async (
+  client: Client,
+  conversationId: string,
+  signal: AbortSignal
+): Promise<ReadonlyArray<AnyRune>> => {
+  const runes: Array<AnyRune> = []
+  for await (const item of client.tail(conversationId, { signal })) {
+    if ("caught_up" in item) break
+    if ("rune" in item) runes.push(item.rune)
+  }
+  return runes
+}

@@ -1,0 +1,166 @@
+// What a rune says in one line, by its kind. Kinds of a newer server are shown as they are: nothing is left out and
+// nothing is guessed.
+import type { AnyRune } from "../../client/Client.ts"
+import type { Tone } from "../Verb.ts"
+import { duration, money, number, oneLine } from "./Text.ts"
+
+type Payload = Readonly<Record<string, unknown>>
+
+export interface RuneText {
+  readonly tone: Tone | undefined
+  readonly mark: string
+  readonly text: string
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+const objectOf = (value: unknown): Payload => (typeof value === "object" && value !== null ? (value as Payload) : {})
+const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+/** Text of a message, which is a string or parts. */
+export const contentText = (content: unknown): string => {
+  if (typeof content === "string") return content
+  return listOf(content)
+    .map((part) => {
+      const { type, text, name } = objectOf(part)
+      return textOf(text) || `[${textOf(type)}${name === undefined ? "" : ` ${textOf(name)}`}]`
+    })
+    .join(" ")
+}
+
+/** Arguments as a person would write them: one value alone, several by name. */
+export const argumentsText = (value: unknown): string => {
+  const entries = Object.entries(objectOf(value))
+  const show = (one: unknown): string => (typeof one === "string" ? oneLine(one) : JSON.stringify(one))
+  const [only] = entries
+  return entries.length === 1 && only !== undefined
+    ? show(only[1])
+    : entries.map(([name, one]) => `${name}=${show(one)}`).join(" ")
+}
+
+export const usageText = (usage: unknown): string => {
+  const { input_tokens: input, output_tokens: output, usd } = objectOf(usage)
+  if (typeof input !== "number" || typeof output !== "number") return ""
+  const cost = money(typeof usd === "number" ? usd : undefined)
+  return `${number(input)} → ${number(output)} tokens${cost === "" ? "" : ` ${cost}`}`
+}
+
+const joined = (...parts: ReadonlyArray<string>): string => parts.filter((part) => part !== "").join(" · ")
+
+const resultTones: Readonly<Record<string, Tone>> = { success: "good", denied: "notice", cancelled: "notice" }
+
+const result = (payload: Payload): RuneText => {
+  const status = textOf(payload["status"])
+  const took = typeof payload["duration_ms"] === "number" ? duration(payload["duration_ms"]) : ""
+  const code = payload["exit_code"] === undefined ? "" : `exit ${String(payload["exit_code"])}`
+  const said = textOf(payload["output"]) || textOf(objectOf(payload["error"])["message"])
+  const isGood = status === "success"
+  return {
+    tone: resultTones[status] ?? "bad",
+    mark: isGood ? "✓" : "✗",
+    text: joined(`${textOf(payload["call_id"])} ${status}`, took, code, oneLine(said))
+  }
+}
+
+const failure = (payload: Payload): string => `${textOf(payload["error_type"])}: ${textOf(payload["message"])}`
+
+type Describe = (payload: Payload) => RuneText
+
+const line =
+  (tone: Tone | undefined, mark: string, text: (payload: Payload) => string): Describe =>
+  (payload) => ({ tone, mark, text: oneLine(text(payload)) })
+
+const reason = (payload: Payload): string => textOf(payload["reason"])
+const callAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
+  joined(textOf(payload["call_id"]), ...rest)
+
+const described: Readonly<Record<string, Describe>> = {
+  "session.created": line("strong", "◆", ({ config }) =>
+    joined(textOf(objectOf(config)["title"]), textOf(objectOf(config)["model"]))
+  ),
+  "session.activated": line("quiet", "◆", (payload) => textOf(payload["root_agent_id"])),
+  "session.closed": line("strong", "◆", ({ final_stats: stats }) => {
+    const { turns, tool_calls: calls, usage } = objectOf(stats)
+    return joined(`${String(turns ?? 0)} turns`, `${String(calls ?? 0)} tool calls`, usageText(usage))
+  }),
+  "session.archived": line("strong", "◆", (payload) => textOf(payload["location"])),
+  "agent.spawning": line("quiet", "◇", (payload) => joined(textOf(payload["role"]), textOf(payload["model"]))),
+  "agent.failed": line("bad", "✗", ({ error }) => textOf(objectOf(error)["message"])),
+  "agent.terminated": line("quiet", "◇", reason),
+  "agent.message": line("accent", "✉", ({ content }) => contentText(content)),
+  "agent.budget_exhausted": line(
+    "bad",
+    "✗",
+    ({ which, used, limit }) => `${String(which)}: ${String(used)} of ${String(limit)}`
+  ),
+  "turn.queued": line("accent", "›", ({ input, mode }) => `${mode === "steer" ? "(steer) " : ""}${contentText(input)}`),
+  "turn.started": line("accent", "›", ({ input }) => contentText(input)),
+  "turn.model_requested": line("quiet", "·", ({ provider, model, attempt }) =>
+    joined(`${textOf(provider)}/${textOf(model)}`, Number(attempt) > 1 ? `attempt ${String(attempt)}` : "")
+  ),
+  "turn.assistant_delta": line("model", "…", ({ content }) => textOf(content)),
+  "turn.reasoning_delta": line("quiet", "…", ({ content }) => textOf(content)),
+  "turn.assistant_final": line("model", "●", ({ content, items }) => {
+    const calls = listOf(items).filter((item) => objectOf(item)["type"] === "tool_call").length
+    return joined(
+      textOf(content),
+      textOf(content) === "" && calls > 0 ? `${calls} tool call${calls === 1 ? "" : "s"}` : ""
+    )
+  }),
+  "turn.tool_calls_received": line("quiet", "·", ({ call_ids: ids }) => listOf(ids).join(" ")),
+  "turn.tools_finished": line("quiet", "·", ({ summaries }) =>
+    listOf(summaries)
+      .map((one) => `${textOf(objectOf(one)["tool_name"])} ${textOf(objectOf(one)["status"])}`)
+      .join(", ")
+  ),
+  "turn.completed": line("good", "✓", ({ usage }) => usageText(usage)),
+  "turn.interrupted": line("notice", "■", reason),
+  "turn.error": line("bad", "✗", failure),
+  "turn.retry_scheduled": line(
+    "notice",
+    "↻",
+    (payload) => `in ${duration(Number(payload["delay_ms"]))}: ${failure(payload)}`
+  ),
+  "turn.retry_started": line("notice", "↻", ({ attempt }) => `attempt ${String(attempt)}`),
+  "turn.compacted": line(
+    "quiet",
+    "·",
+    ({ tokens_before: before, tokens_after: after }) => `${String(before)} → ${String(after)} tokens`
+  ),
+  "tool.call": line("accent", "⚙", (payload) =>
+    callAnd(payload, `${textOf(payload["tool_name"])} ${argumentsText(payload["arguments"])}`)
+  ),
+  "tool.approval_requested": line("notice", "?", (payload) =>
+    callAnd(payload, textOf(objectOf(payload["shown_as"])["title"]), textOf(payload["policy_reason"]))
+  ),
+  "tool.approved": line("good", "✓", (payload) =>
+    callAnd(payload, `by ${textOf(payload["approver"])} over ${textOf(payload["channel"])}`, textOf(payload["scope"]))
+  ),
+  "tool.denied": line("notice", "✗", (payload) =>
+    callAnd(payload, `by ${textOf(payload["approver"])}`, reason(payload))
+  ),
+  "tool.started": line("quiet", "⚙", (payload) => {
+    const attempt = Number(payload["attempt"])
+    return callAnd(payload, textOf(objectOf(payload["sandbox"])["level"]), attempt > 1 ? `attempt ${attempt}` : "")
+  }),
+  "tool.progress": line("quiet", "…", (payload) => callAnd(payload, textOf(payload["chunk"]))),
+  "tool.result": result,
+  "hook.started": line("quiet", "⚙", (payload) => textOf(payload["hook_name"])),
+  "hook.completed": line("quiet", "·", ({ status }) => textOf(status)),
+  "system.error": line("bad", "✗", ({ code, message }) => `${textOf(code)}: ${textOf(message)}`),
+  "system.invariant_violation": line("bad", "✗", ({ invariant, detail }) => `${textOf(invariant)}: ${textOf(detail)}`),
+  "system.recovered": line("notice", "↻", ({ pending, detail }) =>
+    joined(`${String(pending)} pieces of work were open`, listOf(detail).map(String).join(", "))
+  )
+}
+
+const fallback = (rune: AnyRune): RuneText => {
+  const payload = objectOf(rune.payload)
+  const said = reason(payload)
+  return { tone: undefined, mark: "·", text: said === "" ? argumentsText(payload) : oneLine(said) }
+}
+
+export const runeText = (rune: AnyRune): RuneText =>
+  (Object.hasOwn(described, rune.kind) ? described[rune.kind]?.(objectOf(rune.payload)) : undefined) ?? fallback(rune)
+
+/** Text that only adds to what is being said: shown as progress, not as lines of its own. */
+export const isDelta = (rune: AnyRune): boolean => /_delta$|\.progress$/.test(rune.kind)

@@ -1,0 +1,166 @@
+// What the record says: `replay` folds a conversation up to any event, `audit` lists who allowed what, when and why.
+import type { AnyRune, Client } from "../../client/Client.ts"
+import { wholeNumber } from "../Kit.ts"
+import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
+import { argumentsText } from "../render/RuneText.ts"
+import { moment, oneLine, table } from "../render/Text.ts"
+import { exitCode, type Terminal, type Verb } from "../Verb.ts"
+
+export interface RecordParts extends RemoteParts {
+  /** The state that these runes, from the first on, lead to; the fold that the server itself uses. */
+  readonly fold: (conversationId: string, runes: ReadonlyArray<unknown>) => Promise<unknown>
+}
+
+/** Every rune up to the event, or all there are. */
+const readRunes = async (
+  client: Client,
+  conversationId: string,
+  until: number | undefined
+): Promise<ReadonlyArray<AnyRune>> => {
+  const runes: Array<AnyRune> = []
+  for await (const item of client.tail(conversationId)) {
+    if ("caught_up" in item) break
+    if (!("rune" in item)) continue
+    if (until !== undefined && item.rune.event_id > until) break
+    runes.push(item.rune)
+  }
+  return runes
+}
+
+export const makeReplay = (parts: RecordParts): Verb =>
+  makeRemoteVerb(parts, {
+    name: "replay",
+    takes: "CONVERSATION [EVENT]",
+    positionals: { min: 1, max: 2 },
+    options: {},
+    example: "echs replay last 17",
+    notes: ["Prints the state of the conversation right after EVENT (default: the last), as JSON."],
+    run: async ({ answer, client, positionals: [named = "", event] }) => {
+      const until = wholeNumber("event", event, 1)
+      const id = await findConversation(client, named)
+      const runes = await readRunes(client, id, until)
+      const state = await parts.fold(id, runes)
+      answer(
+        { conversation_id: id, event_id: runes.at(-1)?.event_id ?? 0, state },
+        () => `${JSON.stringify(state, null, 2)}\n`
+      )
+      return exitCode.done
+    }
+  })
+
+export interface AuditEntry {
+  readonly call_id: string
+  readonly event_id: number
+  readonly agent_id: string | null
+  readonly tool_name: string
+  readonly arguments: unknown
+  readonly effect_class: string
+  /** `allowed by policy` when nobody was asked. */
+  readonly decision: "approved" | "denied" | "allowed by policy" | "not decided" | "not run"
+  readonly by: string | null
+  readonly channel: string | null
+  readonly scope: string | null
+  readonly decided_ms: number | null
+  /** Why it was asked about, or why it was denied. */
+  readonly reason: string | null
+  readonly result: string | null
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+type Payload = Readonly<Record<string, unknown>>
+
+const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
+
+const entryOf = (rune: AnyRune, payload: Payload): Mutable<AuditEntry> => ({
+  call_id: String(payload["call_id"]),
+  event_id: rune.event_id,
+  agent_id: rune.agent_id ?? null,
+  tool_name: String(payload["tool_name"]),
+  arguments: payload["arguments"],
+  effect_class: String(payload["effect_class"]),
+  decision: "not run",
+  by: null,
+  channel: null,
+  scope: null,
+  decided_ms: null,
+  reason: null,
+  result: null
+})
+
+const steps: Readonly<Record<string, (entry: Mutable<AuditEntry>, payload: Payload, rune: AnyRune) => void>> = {
+  "tool.approval_requested": (entry, payload) => {
+    entry.decision = "not decided"
+    entry.reason = text(payload["policy_reason"])
+  },
+  "tool.approved": (entry, payload, rune) => {
+    entry.decision = "approved"
+    entry.by = text(payload["approver"])
+    entry.channel = text(payload["channel"])
+    entry.scope = text(payload["scope"])
+    entry.decided_ms = rune.ts_ms
+    if (payload["arguments"] !== undefined) entry.arguments = payload["arguments"]
+  },
+  "tool.denied": (entry, payload, rune) => {
+    entry.decision = "denied"
+    entry.by = text(payload["approver"])
+    entry.channel = text(payload["channel"])
+    entry.decided_ms = rune.ts_ms
+    entry.reason = text(payload["reason"])
+  },
+  "tool.started": (entry, _payload, rune) => {
+    if (entry.decision !== "not run") return
+    entry.decision = "allowed by policy"
+    entry.decided_ms = rune.ts_ms
+  },
+  "tool.result": (entry, payload) => {
+    entry.result = text(payload["status"])
+  }
+}
+
+/** One entry for every call that could change something, in the order of the calls. */
+export const auditOf = (runes: Iterable<AnyRune>): ReadonlyArray<AuditEntry> => {
+  const entries = new Map<string, Mutable<AuditEntry>>()
+  for (const rune of runes) {
+    const payload = rune.payload as Payload
+    const callId = String(payload["call_id"])
+    if (rune.kind === "tool.call" && payload["effect_class"] !== "pure") entries.set(callId, entryOf(rune, payload))
+    const entry = entries.get(callId)
+    if (entry !== undefined && Object.hasOwn(steps, rune.kind)) steps[rune.kind]?.(entry, payload, rune)
+  }
+  return [...entries.values()]
+}
+
+export const makeAudit = (parts: RemoteParts): Verb =>
+  makeRemoteVerb(parts, {
+    name: "audit",
+    takes: "CONVERSATION",
+    positionals: { min: 1, max: 1 },
+    options: {},
+    example: "echs audit last",
+    notes: ["Lists every call that could change something: who allowed it, when, why, and how it ended."],
+    run: async ({ answer, client, positionals: [named = ""], terminal }) => {
+      const id = await findConversation(client, named)
+      const items = auditOf(await readRunes(client, id, undefined))
+      answer({ conversation_id: id, items }, () => auditText(items, terminal))
+      return exitCode.done
+    }
+  })
+
+const auditText = (items: ReadonlyArray<AuditEntry>, terminal: Terminal): string => {
+  if (items.length === 0) return terminal.paint("quiet", "no call that could change anything\n")
+  const rows = items.map((item) => [
+    item.decided_ms === null ? "" : moment(item.decided_ms),
+    item.call_id,
+    item.decision,
+    [item.by, item.channel, item.scope].filter((part) => part !== null).join(" "),
+    item.result ?? "",
+    oneLine(`${item.tool_name} ${argumentsText(item.arguments)}${item.reason === null ? "" : ` (${item.reason})`}`)
+  ])
+  return table(rows, terminal.columns())
+    .map(([at = "", call = "", decision = "", ...rest], index) => {
+      const tone =
+        items[index]?.decision === "denied" ? "notice" : items[index]?.decision === "approved" ? "good" : "quiet"
+      return `${[terminal.paint("quiet", at), call, terminal.paint(tone, decision), ...rest].join("  ").trimEnd()}\n`
+    })
+    .join("")
+}

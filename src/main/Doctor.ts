@@ -1,0 +1,107 @@
+// What `echs doctor` looks at: the Node that runs, what is installed beside it, where the data lies and whether it
+// verifies, whether a server runs, which model would answer, and how far tools are held back.
+import { spawnSync } from "node:child_process"
+import type { Finding } from "../cli/verbs/settings.ts"
+import type { VerifyReport } from "../cli/verify.ts"
+import { dataDirectory, type Environment } from "../config/Environment.ts"
+import { readServerInfo } from "../config/LocalServer.ts"
+import { serverSettings } from "../config/Settings.ts"
+
+export interface DoctorParts {
+  readonly environment: Environment
+  readonly version: string
+  readonly verify: (directory: string) => Promise<VerifyReport | "missing">
+}
+
+const firstLine = (program: string, ...args: ReadonlyArray<string>): string | undefined => {
+  const run = spawnSync(program, args, { encoding: "utf8", timeout: 5_000 })
+  return run.status === 0 ? (run.stdout || run.stderr).split("\n")[0]?.trim() : undefined
+}
+
+const programs: ReadonlyArray<readonly [name: string, args: ReadonlyArray<string>, use: string]> = [
+  ["git", ["--version"], "workspaces and diffs"],
+  ["claude", ["--version"], "Claude Code as an outside agent"],
+  ["codex", ["--version"], "Codex as an outside agent"]
+]
+
+const installed = (): ReadonlyArray<Finding> =>
+  programs.map(([name, args, use]) => {
+    const version = firstLine(name, ...args)
+    return { name, level: version === undefined ? "notice" : "good", text: version ?? `not found; needed for ${use}` }
+  })
+
+/** Tools run with checks of paths only; what would allow more is named, so that nobody takes it for being used. */
+const sandbox = (): Finding => {
+  const found = firstLine("bwrap", "--version")
+  const could = found === undefined ? "bubblewrap is not installed" : `${found} is installed, and not used yet`
+  return {
+    name: "sandbox",
+    level: "notice",
+    text: `files: path checks; commands: none, people are asked first (${could})`
+  }
+}
+
+const logFinding = async (parts: DoctorParts, directory: string, isRunning: boolean): Promise<Finding> => {
+  if (isRunning)
+    return { name: "log", level: "good", text: "in use by the server; echs verify reads it when the server is stopped" }
+  const report = await parts.verify(directory)
+  if (report === "missing") return { name: "log", level: "good", text: "none yet" }
+  const [problem] = report.problems
+  if (problem !== undefined) {
+    return {
+      name: "log",
+      level: "bad",
+      text: `${report.problems.length} problems; the first: ${problem.file} at byte ${problem.offset}: ${problem.reason}`
+    }
+  }
+  return { name: "log", level: "good", text: `verifies: ${report.entries} entries in ${report.logs} logs` }
+}
+
+const modelFinding = async (parts: DoctorParts, directory: string): Promise<Finding> => {
+  try {
+    const [{ makeRegistry }, Redacted] = await Promise.all([
+      import("../provider/Registry.ts"),
+      import("effect/Redacted")
+    ])
+    const { model } = serverSettings(parts.environment, directory)
+    const registry = makeRegistry({
+      key: (variable) => {
+        const value = parts.environment.variables[variable]
+        return value === undefined || value === "" ? undefined : Redacted.make(value)
+      },
+      ...(model === undefined ? {} : { model })
+    })
+    const chosen = registry.defaultModel()
+    const isScripted = chosen.startsWith("scripted/")
+    return {
+      name: "model",
+      level: isScripted ? "notice" : "good",
+      text: isScripted ? `${chosen}: set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real one` : chosen
+    }
+  } catch (error) {
+    return { name: "model", level: "bad", text: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+export const examine = async (parts: DoctorParts, flag: string | undefined): Promise<ReadonlyArray<Finding>> => {
+  const directory = dataDirectory(parts.environment, flag)
+  const running = readServerInfo(directory)
+  return [
+    {
+      name: "echs",
+      level: "good",
+      text: `${parts.version} on Node ${process.versions.node}, ${process.platform} ${process.arch}`
+    },
+    { name: "data", level: "good", text: directory },
+    {
+      name: "server",
+      level: running === undefined ? "notice" : "good",
+      text:
+        running === undefined ? "none runs here; start one with: echs serve" : `${running.url}, process ${running.pid}`
+    },
+    await logFinding(parts, directory, running !== undefined),
+    await modelFinding(parts, directory),
+    sandbox(),
+    ...installed()
+  ]
+}

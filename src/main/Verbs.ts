@@ -1,0 +1,168 @@
+// Every verb of the command, with the parts it works with. Nothing is loaded before its verb runs: `echs --help` knows
+// names and summaries, `echs ls` and `echs tail` load the client and no more.
+
+import type { VerbEntry } from "../cli/Verb.ts"
+import type { RecordParts } from "../cli/verbs/record.ts"
+import type { SettingsParts } from "../cli/verbs/settings.ts"
+import type { VerifyReport } from "../cli/verify.ts"
+import { dataDirectory, readEnvironment, readVersion } from "../config/Environment.ts"
+
+export interface Start {
+  /** The file that was started, to start it again. */
+  readonly launcher: string
+}
+
+const local = () => import("../config/LocalServer.ts")
+const act = () => import("../cli/verbs/act.ts")
+const look = () => import("../cli/verbs/look.ts")
+const talk = () => import("../cli/verbs/talk.ts")
+const record = () => import("../cli/verbs/record.ts")
+const settings = () => import("../cli/verbs/settings.ts")
+
+const entry = (name: string, summary: string, load: VerbEntry["load"]): VerbEntry => ({ name, summary, load })
+
+export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
+  entry("demo", "shows in some seconds what ECHS does: no key, no network, nothing left behind", () => loadDemo(start)),
+  entry("serve", "runs the server on a data directory until it is told to stop", loadServe),
+  entry("goal", "hands a goal to the server and follows it", async () =>
+    (await import("../cli/verbs/goal.ts")).makeGoal(remoteParts())
+  ),
+  entry("chat", "a conversation at the terminal", async () => (await talk()).makeChat(remoteParts())),
+  entry("send", "says something to an agent", async () => (await talk()).makeSend(remoteParts())),
+  entry("steer", "says something to an agent in the middle of its turn", async () =>
+    (await talk()).makeSteer(remoteParts())
+  ),
+  entry("tail", "follows a conversation rune by rune", async () =>
+    (await import("../cli/verbs/tail.ts")).makeTail(remoteParts())
+  ),
+  entry("ls", "lists conversations, newest first", async () => (await look()).makeLs(remoteParts())),
+  entry("show", "sums up a conversation", async () => (await look()).makeShow(remoteParts())),
+  entry("approve", "allows a call that waits for a decision", async () => (await act()).makeApprove(remoteParts())),
+  entry("deny", "refuses a call that waits for a decision", async () => (await act()).makeDeny(remoteParts())),
+  entry("interrupt", "ends the turn that runs", async () => (await act()).makeSimple(remoteParts(), "interrupt")),
+  entry("pause", "lets a conversation start nothing new", async () => (await act()).makeSimple(remoteParts(), "pause")),
+  entry("resume", "lets a paused or suspended conversation go on", async () => (await act()).makeResume(remoteParts())),
+  entry("close", "ends a conversation for good", async () => (await act()).makeSimple(remoteParts(), "close")),
+  entry("archive", "moves a closed conversation into the archive", async () =>
+    (await act()).makeSimple(remoteParts(), "archive")
+  ),
+  entry("restore", "brings a conversation back from the archive", async () =>
+    (await act()).makeSimple(remoteParts(), "restore")
+  ),
+  entry("fork", "begins a new conversation as a copy up to an event", async () =>
+    (await act()).makeFork(remoteParts())
+  ),
+  entry("replay", "prints the state of a conversation right after an event", async () =>
+    (await record()).makeReplay(recordParts())
+  ),
+  entry("verify", "reads a whole data directory and says what is wrong with it, if anything", loadVerify),
+  entry("export", "prints a conversation as JSON lines", async () => (await look()).makeExport(remoteParts())),
+  entry("stats", "numbers of the server or of a conversation", async () => (await look()).makeStats(remoteParts())),
+  entry("audit", "lists who allowed what, when and why", async () => (await record()).makeAudit(remoteParts())),
+  entry("doctor", "says what is installed, what is set and what is wrong", async () =>
+    (await settings()).makeDoctor(await settingsParts())
+  ),
+  entry("token", "says where the token is; makes tokens for others", async () =>
+    (await settings()).makeToken(await settingsParts())
+  ),
+  entry("config", "prints every setting, its value and where it came from", async () =>
+    (await settings()).makeConfig(await settingsParts())
+  ),
+  entry("bench", "measures a running server from here", async () =>
+    (await import("../cli/verbs/bench.ts")).makeBench(remoteParts())
+  ),
+  entry("completions", "prints a completion script for bash, zsh or fish", async () =>
+    (await import("../cli/verbs/completions.ts")).makeCompletions(() => verbs(start))
+  )
+]
+
+const loadServe: VerbEntry["load"] = async () => {
+  const { makeServe } = await import("./ServeVerb.ts")
+  return makeServe({ environment: readEnvironment(), version: readVersion() })
+}
+
+const loadVerify: VerbEntry["load"] = async () => {
+  const { makeVerify } = await import("../cli/verify.ts")
+  return makeVerify({ dataDirectory: (flag) => dataDirectory(readEnvironment(), flag), verify: verifyDirectory })
+}
+
+const loadDemo = async (start: Start) => {
+  const { makeDemo } = await import("../cli/demo.ts")
+  const { readServerInfo, readToken } = await local()
+  return makeDemo({
+    command: [process.execPath, start.launcher],
+    environment: readEnvironment().variables,
+    version: readVersion(),
+    verify: verifyDirectory,
+    endpoint: async (data) => {
+      const info = readServerInfo(data)
+      const token = readToken(data)
+      return info === undefined || token === undefined ? undefined : { url: info.url, token }
+    }
+  })
+}
+
+const remoteParts = () => ({
+  version: readVersion(),
+  workingDirectory: () => process.cwd(),
+  endpoint: async (flags: { readonly data?: string; readonly url?: string }) => {
+    const { readServerInfo, readToken } = await local()
+    const environment = readEnvironment()
+    const directory = dataDirectory(environment, flags.data)
+    const url = flags.url ?? readServerInfo(directory)?.url
+    const token = environment.variables["ECHS_TOKEN"] || readToken(directory)
+    return url === undefined ? undefined : { url, ...(token === undefined ? {} : { token }) }
+  }
+})
+
+const recordParts = (): RecordParts => ({
+  ...remoteParts(),
+  fold: async (conversationId, runes) => {
+    const [{ fold }, { decodeValue }, Result] = await Promise.all([
+      import("../machine/Evolve.ts"),
+      import("../rune/Rune.ts"),
+      import("effect/Result")
+    ])
+    const decoded = runes.map((rune) => Result.getOrThrow(decodeValue(rune)))
+    return fold(decoded, conversationId as Parameters<typeof fold>[1])
+  }
+})
+
+const settingsParts = async (): Promise<SettingsParts> => {
+  const [explained, { SettingInvalid }, tokens] = await Promise.all([
+    import("../config/Explain.ts"),
+    import("../config/Settings.ts"),
+    local()
+  ])
+  const environment = readEnvironment()
+  const directory = (flag: string | undefined): string => dataDirectory(environment, flag)
+  return {
+    settings: (flag) => ({
+      config_path: explained.configPath(directory(flag)),
+      items: explained.explainSettings(environment, flag)
+    }),
+    expected: (error) => (error instanceof SettingInvalid ? error.message : undefined),
+    tokens: (flag) => ({
+      path: tokens.tokenPath(directory(flag)),
+      exists: tokens.readToken(directory(flag)) !== undefined,
+      named_path: explained.configPath(directory(flag)),
+      named: tokens.readNamedTokens(directory(flag))
+    }),
+    createToken: (flag, name, role) => tokens.createNamedToken(directory(flag), name, role),
+    removeToken: (flag, name) => tokens.removeNamedToken(directory(flag), name),
+    examine: async (flag) => {
+      const { examine } = await import("./Doctor.ts")
+      return examine({ environment, version: readVersion(), verify: verifyDirectory }, flag)
+    }
+  }
+}
+
+const verifyDirectory = async (directory: string): Promise<VerifyReport | "missing"> => {
+  const [{ verify }, { DataMissing }] = await Promise.all([import("#runelog/Verify.ts"), import("#runelog/Errors.ts")])
+  try {
+    return await verify({ directory })
+  } catch (error) {
+    if (error instanceof DataMissing) return "missing"
+    throw error
+  }
+}

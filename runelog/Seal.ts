@@ -2,7 +2,7 @@
 // seal and puts the new file in place of the old in one rename. Until that rename the old file stands; after
 // it nothing in the segment changes any more.
 import type { DiskFile } from "./Disk.ts"
-import { SegmentCorrupt, syncFailed } from "./Errors.ts"
+import { SegmentCorrupt } from "./Errors.ts"
 import { flag, frameEventId, frameFlags, frameStream } from "./Frame.ts"
 import type { Limits } from "./Limits.ts"
 import { emptyIndex, type LogState, type SegmentState } from "./LogState.ts"
@@ -12,6 +12,7 @@ import { encodeSealFrame, type Seal } from "./SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import { SegmentCopy, WRITE_BYTES } from "./SegmentCopy.ts"
 import { segmentDigest } from "./SegmentDigest.ts"
+import type { SegmentStore } from "./SegmentStore.ts"
 
 export type SealOptions = OpenLogOptions
 
@@ -46,7 +47,7 @@ const sealSegment = async (options: SealOptions, log: LogState, at: number): Pro
     ? await files.use(path, (source) => findSuperseded(source, place))
     : { dropped: NOTHING, frames: place.lastEventId - segment.firstEventId + 1 }
   if (dropped.size === 0) {
-    await files.use(path, (file) => sealInPlace(file, place, frames))
+    await files.use(path, (file) => sealInPlace(store, file, place, frames))
     await store.writeIndex(log, segment)
     return
   }
@@ -88,7 +89,7 @@ interface Place {
 }
 
 /** Nothing is dropped: the digest of the bytes as they are, and the seal behind them. */
-const sealInPlace = async (file: DiskFile, place: Place, frames: number): Promise<void> => {
+const sealInPlace = async (store: SegmentStore, file: DiskFile, place: Place, frames: number): Promise<void> => {
   const { headCrc, lastEventId, previousSha256, segment } = place
   const size = await file.size()
   if (size < segment.writtenBytes) throw cutShort(place, size)
@@ -101,7 +102,7 @@ const sealInPlace = async (file: DiskFile, place: Place, frames: number): Promis
     eventId: lastEventId,
     previousCrc: headCrc
   })
-  await file.sync().catch(syncFailed(place.path))
+  await store.trusted(place.path, () => file.sync())
   Object.assign(segment, { seal, sealBytes, headCrc })
 }
 
@@ -131,13 +132,14 @@ const replace = async (
   await files.forget(indexPath)
   if (await disk.exists(indexPath)) {
     await disk.remove(indexPath)
-    await disk.syncDirectory(directory).catch(syncFailed(directory))
+    await store.trusted(directory, () => disk.syncDirectory(directory))
   }
   await files.forget(place.path)
+  store.refuseDistrusted()
   await disk.rename(place.temporary, place.path)
   // Whatever fails from here on, the file is the new one.
   log.segments[place.at] = sealed
-  await disk.syncDirectory(directory).catch(syncFailed(directory))
+  await store.trusted(directory, () => disk.syncDirectory(directory))
   await store.writeIndex(log, sealed)
 }
 

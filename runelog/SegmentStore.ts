@@ -120,7 +120,7 @@ export class SegmentStore {
 
   private async sync(log: LogState): Promise<void> {
     for (const segment of log.segments) await this.syncSegment(log, segment)
-    if (this.failure !== undefined) throw this.failure
+    this.refuseDistrusted()
     const oldest = log.pending[0]
     log.unsyncedSequence = oldest === undefined ? 0 : oldest.sequence
     if (log.unsyncedSequence === 0) this.options.onSynced(log)
@@ -181,7 +181,7 @@ export class SegmentStore {
   async syncRoot(): Promise<void> {
     // One under way may be what makes this one unnecessary, but only once it is done.
     while (this.rootSyncing !== undefined) await this.rootSyncing
-    if (this.failure !== undefined) throw this.failure
+    this.refuseDistrusted()
     if (!this.rootUnsynced) return
     this.rootUnsynced = false
     const { directory, disk } = this.options
@@ -191,8 +191,14 @@ export class SegmentStore {
     await this.rootSyncing
   }
 
-  private async trusted(path: string, sync: () => Promise<void>): Promise<void> {
+  /** Throws once a sync has failed: nothing may be built on what came before it. */
+  refuseDistrusted(): void {
     if (this.failure !== undefined) throw this.failure
+  }
+
+  /** Runs a sync whose failure ends all trust in syncs. */
+  async trusted(path: string, sync: () => Promise<void>): Promise<void> {
+    this.refuseDistrusted()
     try {
       await sync()
     } catch (cause) {

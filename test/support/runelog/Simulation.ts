@@ -8,6 +8,7 @@ import { DiskSim } from "#runelog/DiskSim.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
 import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "#runelog/Options.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { verify } from "#runelog/Verify.ts"
 import { randomFrom } from "../seed.ts"
 import { Client, modelLogs } from "./Client.ts"
 import { checkLogs } from "./checkLog.ts"
@@ -103,6 +104,7 @@ class Simulation {
   async #generation(): Promise<void> {
     const inRecovery = this.#chance() < 0.3
     this.#arm(this.#below(inRecovery ? 60 : 400))
+    if (this.#chance() < 0.2) await this.#verify()
     this.#hazard.befall(this.#disk)
     const runelog = await this.#open()
     if (runelog !== undefined) await this.#live(runelog)
@@ -117,6 +119,22 @@ class Simulation {
     this.#hazard.pass(this.#disk)
     const runelog = await this.#open()
     await settled(runelog!.close(), "close")
+    const { entries, thinnedEvents } = await this.#verify()
+    const expected = this.#logs.reduce((sum, log) => sum + log.acknowledgedHead, 0)
+    if (entries + thinnedEvents !== expected) {
+      throw new Violation(`verify counts ${entries} and ${thinnedEvents} thinned events where there are ${expected}`)
+    }
+  }
+
+  /** Nothing that a crash leaves may look like damage. */
+  async #verify(): Promise<{ readonly entries: number; readonly thinnedEvents: number }> {
+    const report = await settled(verify({ directory, disk: this.#disk }), "verify").catch((error) => {
+      if (tagOf(error) === "DataMissing") return { problems: [], entries: 0, thinnedEvents: 0 }
+      throw error
+    })
+    const problem = report.problems[0]
+    if (problem === undefined) return report
+    throw new Violation(`verify finds damage: ${problem.file} at ${problem.offset}: ${problem.reason}`)
   }
 
   #arm(steps: number): void {

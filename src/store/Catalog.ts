@@ -70,11 +70,13 @@ export class Catalog {
   }
 
   static async open(options: CatalogOptions): Promise<Catalog> {
+    await ensureFile(options)
     try {
       const { catalog, state } = CatalogDatabase.open(options.path, options.directoryId)
       return new Catalog(options, catalog, state)
     } catch (error) {
       await setAside(options, error)
+      await ensureFile(options)
       const { catalog } = CatalogDatabase.open(options.path, options.directoryId)
       return new Catalog(options, catalog, "fresh")
     }
@@ -311,6 +313,7 @@ export class Catalog {
     await nextTurn()
     this.database.close({ clean: false })
     await setAside(this.options, error)
+    await ensureFile(this.options)
     this.database = CatalogDatabase.open(path, directoryId).catalog
     this.resident.clear()
     this.complete = false
@@ -341,6 +344,12 @@ const foldPending = ({ damaged, row }: Folded, pending: Pending): Folded => {
   for (const rune of pending.runes) foldRow(row, rune)
   moveHead(row, { event_id: pending.lastEventId, ts_ms: pending.lastMs })
   return { row, damaged }
+}
+
+/** SQLite would make the file readable for everybody; the disk makes it its owner's. */
+const ensureFile = async ({ disk, path }: CatalogOptions): Promise<void> => {
+  if (path === MEMORY || (await disk.exists(path))) return
+  await (await disk.open(path, "create")).close()
 }
 
 /** Moves a database that cannot be used out of the way, with what belongs to it. */

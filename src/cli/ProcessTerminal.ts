@@ -62,7 +62,7 @@ export const processTerminal: Terminal = {
   },
   isWatched,
   isAnswered: isWatched && stdin.isTTY === true,
-  columns: () => stdout.columns ?? 80,
+  columns: () => stdout.columns ?? (isWatched ? 80 : 120),
   status: showStatus,
   ask,
   drained: async () => {

@@ -34,6 +34,7 @@ export const followTurn = async (options: FollowOptions): Promise<TurnOutcome | 
     speech.show(rune)
     if (rune.kind === "tool.approval_requested") await decide(options, String(payloadOf(rune)["call_id"]))
     const isEnd = ends.has(rune.kind) && (turnId === undefined || rune.turn_id === turnId)
+    if (isEnd) speech.endLine()
     if (isEnd) return { kind: rune.kind as TurnOutcome["kind"], event_id: rune.event_id, output: outputOf(rune) }
   }
   return undefined
@@ -83,7 +84,7 @@ class Speech {
     this.isLineOpen = !shown.endsWith("\n")
   }
 
-  private endLine(): void {
+  endLine(): void {
     if (this.isLineOpen) this.terminal.write("\n")
     this.isLineOpen = false
   }

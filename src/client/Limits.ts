@@ -11,6 +11,8 @@ export const clientLimits = {
   feedFramesMax: 2_048,
   /** The same in characters. */
   feedCharsMax: 4_194_304,
+  /** Conversations whose place a tail of everything remembers. */
+  cursorsMax: 10_000,
   /** Silence after which the server is asked for a sign of life, and how long it has to give one. */
   silenceMs: 30_000,
   probeWithinMs: 10_000,

@@ -5,10 +5,14 @@
 import { LinkLost, RequestFailed } from "./Errors.ts"
 import { Feed } from "./Feed.ts"
 import { attentionKey, type Link } from "./Link.ts"
-import type { Answer, AttentionItem, Fields, PushedFrame, TailItem, View } from "./Wire.ts"
+import { EverythingPosition, type Place, type Position, RunePosition, ViewPosition } from "./Position.ts"
+import type { Answer, AttentionItem, Fields, TailItem, View } from "./Wire.ts"
 
 export interface TailOptions {
-  /** The event id after which to begin; 0 is the beginning, "tail" is now. */
+  /**
+   * The event id after which to begin; 0 is the beginning, "tail" is now. Of all conversations, those that were quiet
+   * since a "tail" and begin while the connection is lost are heard of from their next rune on.
+   */
   readonly after?: number | "tail"
   /** Kinds, or families such as `tool.*`; all when left out. */
   readonly kinds?: ReadonlyArray<string>
@@ -28,17 +32,9 @@ export interface LinkSource {
 
 const never = new AbortController().signal
 
-interface Position {
-  cursor: number | "tail"
-}
-
-const subscribeFields = (
-  conversationId: string,
-  options: TailOptions,
-  cursor: number | "tail"
-): Fields<"subscribe"> => ({
+const subscribeFields = (conversationId: string, options: TailOptions, place: Place): Fields<"subscribe"> => ({
   conversation_id: conversationId,
-  after: cursor,
+  ...place,
   ...(options.kinds === undefined ? {} : { kinds: options.kinds }),
   ...(options.visibility === undefined ? {} : { visibility: options.visibility }),
   ...(options.view === undefined ? {} : { view: options.view }),
@@ -77,23 +73,9 @@ const open = async (
   }
 }
 
-/** What the reader is handed for a frame, and where that leaves the cursor; undefined for what it has had already. */
-const step = (frame: PushedFrame, position: Position, isRunes: boolean): TailItem | undefined => {
-  const cursor = position.cursor === "tail" ? 0 : position.cursor
-  if (frame.rune !== undefined) {
-    if (isRunes && frame.rune.event_id <= cursor) return undefined
-    position.cursor = Math.max(cursor, frame.rune.event_id)
-    return { rune: frame.rune }
-  }
-  if (frame.gap !== undefined) {
-    position.cursor = Math.max(cursor, frame.gap.to)
-    return { gap: frame.gap }
-  }
-  if (frame.caught_up !== undefined) {
-    position.cursor = Math.max(cursor, frame.caught_up.head)
-    return { caught_up: frame.caught_up }
-  }
-  return frame.live === undefined ? undefined : { live: frame.live }
+const positionFor = (conversationId: string, { after = 0, view = "runes" }: TailOptions): Position => {
+  if (conversationId === "*") return new EverythingPosition(after)
+  return view === "runes" ? new RunePosition(after) : new ViewPosition(after)
 }
 
 /** Opens the subscription on whatever connection there is, for as often as it takes. */
@@ -120,21 +102,20 @@ export async function* tail(
   options: TailOptions
 ): AsyncGenerator<TailItem, void, void> {
   const signal = options.signal ?? never
-  const position: Position = { cursor: options.after ?? 0 }
-  const isRunes = (options.view ?? "runes") === "runes" && conversationId !== "*"
+  const position = positionFor(conversationId, options)
   for (;;) {
-    const opened = await openAgain(source, signal, (link) =>
-      open(link, { op: "subscribe", fields: subscribeFields(conversationId, options, position.cursor) }, ({ head }) => {
-        if (position.cursor === "tail" && conversationId !== "*") position.cursor = head
-      })
-    )
+    const opened = await openAgain(source, signal, (link) => {
+      const fields = subscribeFields(conversationId, options, position.place())
+      return open(link, { op: "subscribe", fields }, ({ head }) => position.opened(head))
+    })
     if (opened === undefined) return
     try {
       for (;;) {
         const frame = await opened.feed.next(signal)
         if (frame === "aborted") return
         if (typeof frame === "string") break
-        const item = step(frame, position, isRunes)
+        if (frame.error !== undefined) throw new RequestFailed("subscribe", frame.error)
+        const item = position.take(frame)
         if (item !== undefined) yield item
       }
     } finally {

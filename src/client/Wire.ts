@@ -136,7 +136,17 @@ export interface Gap {
   readonly reason: string
 }
 
+/** What a rune means in a derived view. */
+export interface ViewEvent {
+  /** `rune.index`; in the view `state_events` it is called `eventId`. */
+  readonly event_id?: string
+  readonly eventId?: string
+  readonly [field: string]: unknown
+}
+
 export interface Live {
+  /** Only where all conversations are followed. */
+  readonly conversation_id?: string
   readonly agent_id: string
   readonly turn_id: string
   readonly text: string
@@ -148,6 +158,7 @@ export type TailItem =
   | { readonly gap: Gap }
   | { readonly caught_up: { readonly head: number } }
   | { readonly live: Live }
+  | { readonly event: ViewEvent }
 
 export interface PushedFrame {
   readonly sub: string
@@ -155,7 +166,10 @@ export interface PushedFrame {
   readonly gap?: Gap
   readonly caught_up?: { readonly head: number }
   readonly live?: Live
+  readonly event?: ViewEvent
   readonly attention?: AttentionItem
+  /** The subscription ended; nothing more comes of it. */
+  readonly error?: WireError
 }
 
 export interface AnswerFrame {

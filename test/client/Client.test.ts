@@ -311,6 +311,69 @@ describe("a tail", () => {
   })
 })
 
+describe("a tail of a derived view", () => {
+  const event = (id: string) => ({ event_id: id, event: { type: "turn_started" } })
+
+  it("resumes in the middle of what one rune means, without an event twice", async () => {
+    const client = await connect()
+    const afters: Array<unknown> = []
+    server.intercept = (message, socket) => {
+      if (message["op"] !== "subscribe") return false
+      afters.push(message["after"])
+      socket.send(JSON.stringify({ id: message["id"], ok: { sub: "v", head: 9 } }))
+      const ids = afters.length === 1 ? ["3.0", "5.0", "5.1"] : ["5.0", "5.1", "5.2", "6.0"]
+      for (const id of ids) socket.send(JSON.stringify({ sub: "v", event: event(id) }))
+      if (afters.length === 1) socket.close(1001)
+      return true
+    }
+    const seen: Array<unknown> = []
+    for await (const item of client.tail(conversation, { view: "agent_events" })) {
+      if ("event" in item) seen.push(item.event.event_id)
+      if (seen.length === 5) break
+    }
+    expect(seen).toEqual(["3.0", "5.0", "5.1", "5.2", "6.0"])
+    expect(afters).toEqual([0, 4])
+  })
+})
+
+describe("a tail of everything", () => {
+  it("keeps a cursor for each conversation and names them when it resumes", async () => {
+    const client = await connect()
+    const asked: Array<unknown> = []
+    const rune = (id: string, eventId: number) => ({ conversation_id: id, event_id: eventId, kind: "turn.started" })
+    server.intercept = (message, socket) => {
+      if (message["op"] !== "subscribe") return false
+      asked.push([message["after"], message["cursors"]])
+      socket.send(JSON.stringify({ id: message["id"], ok: { sub: "e", head: 0 } }))
+      const runes =
+        asked.length === 1
+          ? [rune("conv_a", 4), rune("conv_b", 9), rune("conv_a", 5)]
+          : [rune("conv_a", 5), rune("conv_b", 10)]
+      for (const one of runes) socket.send(JSON.stringify({ sub: "e", rune: one }))
+      if (asked.length === 1) socket.close(1001)
+      return true
+    }
+    const seen: Array<unknown> = []
+    for await (const item of client.tail("*", { after: "tail" })) {
+      if ("rune" in item) seen.push(`${item.rune.conversation_id} ${item.rune.event_id}`)
+      if (seen.length === 4) break
+    }
+    expect(seen).toEqual(["conv_a 4", "conv_b 9", "conv_a 5", "conv_b 10"])
+    expect(asked).toEqual([
+      ["tail", {}],
+      ["tail", { conv_a: 5, conv_b: 9 }]
+    ])
+  })
+
+  it("fails when the server ends the subscription", async () => {
+    const client = await connect()
+    const tail = client.tail(conversation)
+    await tail.next()
+    server.sockets[0]?.send(JSON.stringify({ sub: "s1", error: { code: "read_only", message: "the log is damaged" } }))
+    await expect(tail.next()).rejects.toMatchObject({ code: "read_only" })
+  })
+})
+
 describe("attention", () => {
   it("brings everything first, then changes, and everything again after a lost connection", async () => {
     server.attention.push({ conversation_id: conversation, call_id: "call_1" })

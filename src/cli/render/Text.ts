@@ -1,6 +1,7 @@
 // Text that is safe and fits: what agents, tools and models said is shown without its control characters, so that no
 // output can move the cursor or retitle the window, and cut to the columns there are.
 import { stripVTControlCharacters } from "node:util"
+import type { Terminal } from "../Verb.ts"
 
 const wide =
   /\p{Extended_Pictographic}|[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u
@@ -89,11 +90,12 @@ export const moment = (ms: number): string => {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(ms)}`
 }
 
-/** Rows as columns, each as wide as its widest cell; the last one takes what is left. */
+/** Rows as columns, each as wide as its widest cell; the last one takes what is left, and in a pipe all it needs. */
 export const table = (
   rows: ReadonlyArray<ReadonlyArray<string>>,
-  columns: number
+  terminal: Pick<Terminal, "columns" | "isWatched">
 ): ReadonlyArray<ReadonlyArray<string>> => {
+  const columns = terminal.isWatched ? terminal.columns() : Number.MAX_SAFE_INTEGER
   const count = Math.max(0, ...rows.map((row) => row.length))
   const widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => widthOf(row[at] ?? ""))))
   const before = widths.slice(0, -1).reduce((sum, width) => sum + width + 2, 0)

@@ -59,7 +59,7 @@ const listText = (items: ReadonlyArray<ConversationItem>, terminal: Terminal): s
     moment(item.updated_ms),
     oneLine(item.title ?? "")
   ])
-  return table(rows, terminal.columns())
+  return table(rows, terminal)
     .map(([id = "", state = "", attention = "", ...rest], at) => {
       const tone = stateTones[items[at]?.state ?? ""] ?? "quiet"
       return `${[terminal.paint("strong", id), terminal.paint(tone, state), terminal.paint("notice", attention), ...rest].join("  ").trimEnd()}\n`

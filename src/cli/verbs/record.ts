@@ -156,7 +156,7 @@ const auditText = (items: ReadonlyArray<AuditEntry>, terminal: Terminal): string
     item.result ?? "",
     oneLine(`${item.tool_name} ${argumentsText(item.arguments)}${item.reason === null ? "" : ` (${item.reason})`}`)
   ])
-  return table(rows, terminal.columns())
+  return table(rows, terminal)
     .map(([at = "", call = "", decision = "", ...rest], index) => {
       const tone =
         items[index]?.decision === "denied" ? "notice" : items[index]?.decision === "approved" ? "good" : "quiet"

@@ -72,7 +72,7 @@ export const makeConfig = (parts: SettingsParts): Verb =>
         const { config_path: path, items } = parts.settings(values.data)
         answer({ config_path: path, items }, () => {
           const rows = items.map(({ name, source, value, variable }) => [name, source, variable, value ?? "not set"])
-          const lines = table(rows, terminal.columns()).map(
+          const lines = table(rows, terminal).map(
             ([name = "", source = "", variable = "", value = ""]) =>
               `${terminal.paint("strong", name)}  ${terminal.paint("quiet", source)}  ${terminal.paint("quiet", variable)}  ${value}\n`
           )

@@ -147,6 +147,6 @@ const converse = async ({ client, id, isJson, terminal, view }: Talk, head: numb
     after = outcome.event_id
     const { usage } = await client.call("conversation.get", { conversation_id: id })
     if (isJson) terminal.write(`${JSON.stringify({ conversation_id: id, ...outcome })}\n`)
-    else view.write(`\n${terminal.paint("quiet", oneLine(usageText(usage)))}\n`)
+    else view.write(`${terminal.paint("quiet", oneLine(usageText(usage)))}\n`)
   }
 }

@@ -1,10 +1,8 @@
 // Makes many conversations with one short turn each, in a process of its own, and says what one costs in memory: while it
 // is resident and idle, and when it has left. Closes the directory in good order. Arguments: directory, conversations.
-import { setTimeout as sleep } from "node:timers/promises"
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import type { ConversationId } from "#src/rune/Ids.ts"
 import { BenchRuntime } from "./openRuntime.ts"
+import { usedHeapBytes } from "./usedHeap.ts"
 
 export interface MemoryReport {
   readonly conversations: number
@@ -14,19 +12,10 @@ export interface MemoryReport {
   readonly evictedRssBytes: number
 }
 
-setFlagsFromString("--expose-gc")
-const collect: () => void = runInNewContext("gc")
-
-/** What is used after everything that can go has gone. */
 const used = async (runtime: BenchRuntime): Promise<{ readonly heap: number; readonly rss: number }> => {
   await runtime.store.catalog.flush()
   await runtime.store.runelog.checkpoint()
-  for (let pass = 0; pass < 3; pass++) {
-    await sleep(50)
-    collect()
-  }
-  const { external, heapUsed, rss } = process.memoryUsage()
-  return { heap: heapUsed + external, rss }
+  return { heap: await usedHeapBytes(), rss: process.memoryUsage.rss() }
 }
 
 const speakMany = async (runtime: BenchRuntime, count: number): Promise<ReadonlyArray<ConversationId>> => {

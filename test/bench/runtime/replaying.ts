@@ -189,8 +189,10 @@ export const replayRows = (results: Results): ReadonlyArray<Row> => {
     parse,
     perRune(replayNames.parse),
     comparedRow(row(replayNames.replay), parse, { atLeast: 0.5 }),
-    perRune(replayNames.replay),
+    comparedRow(perRune(replayNames.replay), perRune(replayNames.parse)),
     comparedRow(row(replayNames.read), parse),
-    comparedRow(row(replayNames.decode), parse)
+    comparedRow(perRune(replayNames.read), perRune(replayNames.parse)),
+    comparedRow(row(replayNames.decode), parse),
+    comparedRow(perRune(replayNames.decode), perRune(replayNames.parse))
   ]
 }

@@ -40,6 +40,8 @@ const parts = [
   ["opening until the catalogue was held against the logs", "caughtUpMs"]
 ] as const
 
+const heapOf = (reports: ReadonlyArray<StartReport>): number => median(reports.map(({ heapBytes }) => heapBytes))
+
 export const measureStarts = async (directories: StartDirectories, rounds: number): Promise<ReadonlyArray<Row>> => {
   const empty = join(directories.scratch, "empty")
   const start = (directory: string): Promise<StartReport> => runChild("startChild.ts", [directory])
@@ -53,7 +55,13 @@ export const measureStarts = async (directories: StartDirectories, rounds: numbe
   }
   const many = withMany[0]!.conversations
   if (without[0]!.conversations !== 0 || many === 0) throw new Error("the directories do not hold what they should")
-  return parts.flatMap(([what, field]) => {
+  const grownBytes = heapOf(withMany) - heapOf(without)
+  const heap: Row = {
+    name: `heap per conversation on disk after a start, of ${thousands(many)}`,
+    value: grownBytes / many / KIB,
+    unit: "KiB"
+  }
+  const times = parts.flatMap(([what, field]) => {
     const middle = (reports: ReadonlyArray<StartReport>): number => median(reports.map((report) => report[field]))
     const none: Row = { name: `start with no conversation: ${what}`, value: middle(without), unit: "ms" }
     const full: Row = {
@@ -63,4 +71,5 @@ export const measureStarts = async (directories: StartDirectories, rounds: numbe
     }
     return [none, comparedRow(full, none, field === "caughtUpMs" ? undefined : { atMost: 2 })]
   })
+  return [...times, heap]
 }

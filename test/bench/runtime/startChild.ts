@@ -1,5 +1,7 @@
 // Starts the runtime on a directory in a process of its own and says how long that took: from the start of the process,
-// and of that the opening alone. Closes in good order before it speaks. Argument: directory.
+// and of that the opening alone; and what its heap holds then. Closes in good order before it speaks. Argument: directory.
+import { usedHeapBytes } from "./usedHeap.ts"
+
 const importedFromMs = performance.now()
 const { BenchRuntime } = await import("./openRuntime.ts")
 
@@ -10,6 +12,7 @@ const readyMs = performance.now()
 if (failed.length > 0) throw failed[0]
 await runtime.store.caughtUp
 const caughtUpMs = performance.now()
+const heapBytes = await usedHeapBytes()
 const conversations = runtime.store.catalog.count()
 await runtime.close()
 
@@ -18,7 +21,8 @@ const report = {
   readyMs,
   importMs: openedFromMs - importedFromMs,
   openMs: readyMs - openedFromMs,
-  caughtUpMs: caughtUpMs - openedFromMs
+  caughtUpMs: caughtUpMs - openedFromMs,
+  heapBytes
 }
 export type StartReport = typeof report
 process.stdout.write(`${JSON.stringify(report)}\n`)

@@ -105,6 +105,12 @@ const shareOfRaw: ReadonlyMap<number, number> = new Map([
 
 const unit = "appends/s"
 
+/** Latencies and processor time, each beside that of the limit. */
+const detailsBeside = (results: Results, name: string, limit: string): ReadonlyArray<Row> => {
+  const limits = detailRows(results, limit)
+  return detailRows(results, name).map((row, at) => comparedRow(row, limits[at]!))
+}
+
 export const typedRows = (results: Results): ReadonlyArray<Row> => {
   const place = { event_id: 1, rune_id: makeRuneId(ids), conversation_id: conversationId, ts_ms: 1_763_251_200_000 }
   const size: Row = {
@@ -121,9 +127,9 @@ export const typedRows = (results: Results): ReadonlyArray<Row> => {
       raw,
       ...detailRows(results, rawName(count)),
       comparedRow(rateRow(results, alone, unit), raw, { atLeast: shareOfRaw.get(count)! }),
-      ...detailRows(results, alone),
+      ...detailsBeside(results, alone, rawName(count)),
       comparedRow(rateRow(results, whole, unit), raw),
-      ...detailRows(results, whole)
+      ...detailsBeside(results, whole, rawName(count))
     ]
   })
   return [rawSize, size, ...rows]

@@ -2,7 +2,7 @@
 // durable when its turn in the loop ends. Once through the rune store alone, once with the catalogue that follows it.
 import { join } from "node:path"
 import { Runelog } from "#runelog/Runelog.ts"
-import { seededIdSource } from "#src/rune/IdSource.ts"
+import { secureIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRequestId, makeRuneId, turnIdOf } from "#src/rune/Ids.ts"
 import { encode, type RuneDraft, stamp } from "#src/rune/Rune.ts"
 import { RuneStore } from "#src/store/RuneStore.ts"
@@ -15,7 +15,7 @@ import { bodyBytes } from "../runelog/settings.ts"
 
 export const outstandingCounts: ReadonlyArray<number> = [256, 4096]
 
-const ids = seededIdSource(1)
+const ids = secureIdSource()
 const conversationId = makeConversationId(ids)
 
 const draft: RuneDraft = {

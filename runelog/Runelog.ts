@@ -5,14 +5,7 @@
 // with file and offset, never skipped; event ids start at 1, are dense and are never reused.
 import type { Entry, Group } from "./Batch.ts"
 import { Committer } from "./Committer.ts"
-import {
-  asDiskError,
-  type JournalCorrupt,
-  LogNameInvalid,
-  LogUnknown,
-  WriterClosed,
-  type WriterPoisoned
-} from "./Errors.ts"
+import { asDiskError, type JournalCorrupt, LogUnknown, WriterClosed, type WriterPoisoned } from "./Errors.ts"
 import {
   type Imported,
   type ImportOptions,
@@ -25,12 +18,13 @@ import {
   sealedFiles
 } from "./Import.ts"
 import { groupKind } from "./JournalBatch.ts"
-import { isIdle, type LogState } from "./LogState.ts"
+import type { LogState } from "./LogState.ts"
 import { closeFiles, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
 import { logsDirectory } from "./Paths.ts"
 import { type Page, type ReadFilter, readPage } from "./Reader.ts"
+import { Residents } from "./Residents.ts"
 import { sealSegments } from "./Seal.ts"
 import { isLogName } from "./Segment.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
@@ -58,8 +52,7 @@ export interface RunelogStats {
 export class Runelog {
   private readonly parts: Parts
   private readonly committer: Committer
-  private readonly logs: Map<string, LogState>
-  private readonly opening = new Map<string, Promise<LogState>>()
+  private readonly residents: Residents
   private readonly removing = new Map<string, Promise<void>>()
   private readonly calls = new Set<Promise<unknown>>()
   private readonly watchers = new Watchers()
@@ -77,7 +70,11 @@ export class Runelog {
 
   private constructor({ clean, content, nonce, parts, report, sequence }: OpenDirectory) {
     this.parts = parts
-    this.logs = new Map(report.logs)
+    this.residents = new Residents({
+      open: (log) => this.openLog(log),
+      logsMax: parts.limits.residentLogsMax,
+      logs: report.logs
+    })
     this.recovered = { clean, batches: report.batches, frames: report.frames, logs: [...report.logs.keys()] }
     this.readOnly = content.damage
     const { options, journal, slabs, limits } = parts
@@ -104,11 +101,11 @@ export class Runelog {
 
   /** Resolves once the entries are durable; they get the ids from `firstEventId` on, which must be the log's next. */
   append(log: string, firstEventId: number, entries: ReadonlyArray<Entry>, options?: AppendOptions): Promise<void> {
-    const state = this.logs.get(log)
+    const state = this.residents.get(log)
     if (state !== undefined) return this.appendTo(state, firstEventId, entries, options)
-    return this.state(log).then((opened) =>
+    return this.find(log).then((opened) =>
       // It may have been forgotten again before this could run.
-      this.logs.get(log) === opened
+      this.residents.get(log) === opened
         ? this.appendTo(opened, firstEventId, entries, options)
         : this.append(log, firstEventId, entries, options)
     )
@@ -138,7 +135,7 @@ export class Runelog {
 
   /** The newest durable event of a log; 0 when there is none. */
   async head(log: string): Promise<number> {
-    return (await this.state(log)).durableEventId
+    return (await this.find(log)).durableEventId
   }
 
   read(log: string, options: ReadOptions): Promise<Page> {
@@ -224,7 +221,7 @@ export class Runelog {
       throw error
     })
     await this.parts.maintenance.removeAll()
-    this.logs.delete(log)
+    this.residents.forget(log)
   }
 
   /** Seals all of a log; its files can then be copied as they are, until something is appended. */
@@ -263,21 +260,26 @@ export class Runelog {
           importDirectory: importDirectory(directory)
         })
       } finally {
-        this.logs.delete(log)
+        this.residents.forget(log)
       }
     })
   }
 
   /** The names of all logs with durable events. */
-  async list(): Promise<ReadonlyArray<string>> {
-    // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
-    const known = new Set(this.logs.values())
-    const entries = await this.parts.disk.list(logsDirectory(this.parts.options.directory))
-    const names = new Set<string>()
-    for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
-    for (const state of this.logs.values()) known.add(state)
-    for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
-    return [...names].sort()
+  list(): Promise<ReadonlyArray<string>> {
+    const directory = logsDirectory(this.parts.options.directory)
+    return this.call(async () => {
+      // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
+      const known = new Set(this.residents.values())
+      const entries = await this.parts.disk.list(directory).catch((error) => {
+        throw asDiskError(error, directory)
+      })
+      const names = new Set<string>()
+      for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
+      for (const state of this.residents.values()) known.add(state)
+      for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
+      return [...names].sort()
+    })
   }
 
   /** Brings everything durable into synced segments and frees the journal. */
@@ -292,7 +294,7 @@ export class Runelog {
   get stats(): RunelogStats {
     const { journal, slabs } = this.parts
     return {
-      residentLogs: this.logs.size,
+      residentLogs: this.residents.size,
       journalFiles: journal.files,
       memoryBytes: slabs.bytes,
       sequence: this.committer.sequence
@@ -319,7 +321,7 @@ export class Runelog {
     try {
       if (this.poisoned === undefined && this.readOnly === undefined) {
         await maintenance.checkpoint(this.committer.sequence)
-        for (const log of this.logs.values()) await store.writeIndexes(log)
+        for (const log of this.residents.values()) await store.writeIndexes(log)
         await meta.update({ floor: this.committer.sequence, sequence: this.committer.sequence, clean: true })
       }
     } catch (error) {
@@ -330,27 +332,15 @@ export class Runelog {
     }
   }
 
-  /** The state of a log, from memory or from its directory. */
-  private state(log: string): Promise<LogState> {
+  /** The state of a log; it may be forgotten before the caller goes on. */
+  private find(log: string): Promise<LogState> {
     if (this.closing !== undefined) return Promise.reject(new WriterClosed({ path: this.parts.options.directory }))
-    const resident = this.logs.get(log)
-    if (resident !== undefined) return Promise.resolve(resident)
-    if (!isLogName(log)) return Promise.reject(new LogNameInvalid({ log }))
-    return this.opening.get(log) ?? this.openState(log)
+    return this.residents.find(log)
   }
 
   /** Runs `body` with the state of a log, which is not forgotten meanwhile. */
   private using<A>(log: string, body: (state: LogState) => Promise<A>): Promise<A> {
-    return this.call(async () => {
-      let state = await this.state(log)
-      while (this.logs.get(log) !== state) state = await this.state(log)
-      state.users += 1
-      try {
-        return await body(state)
-      } finally {
-        state.users -= 1
-      }
-    })
+    return this.call(() => this.residents.use(log, body))
   }
 
   /** Runs a call that works on files; `close` waits for it. */
@@ -367,28 +357,12 @@ export class Runelog {
     }
   }
 
-  /** Those who wait get the state in the order they came, and before anyone finds it among the resident ones. */
-  private openState(log: string): Promise<LogState> {
-    const opening = openLog(this.parts, { log, journalFirstId: undefined })
-    this.opening.set(log, opening)
-    const settle = (): void => void this.opening.delete(log)
-    opening.then((state) => {
-      settle()
-      this.evict()
-      this.logs.set(log, state)
-    }, settle)
-    return opening
-  }
-
-  /** Forgets idle logs, the longest known first, once there are too many. */
-  private evict(): void {
-    if (this.logs.size < this.parts.limits.residentLogsMax) return
-    let surplus = this.logs.size + 1 - Math.floor(this.parts.limits.residentLogsMax * 0.9)
-    for (const [name, state] of this.logs) {
-      if (surplus <= 0) return
-      if (!isIdle(state) || state.damage !== undefined) continue
-      this.logs.delete(name)
-      surplus -= 1
+  private async openLog(log: string): Promise<LogState> {
+    try {
+      return await openLog(this.parts, { log, journalFirstId: undefined })
+    } catch (error) {
+      // Nothing that was acknowledged depends on it: no reason to stop writing.
+      throw asDiskError(error, this.parts.store.logDirectory(log))
     }
   }
 

@@ -195,22 +195,5 @@ export const findIntactFrame = async (
   return undefined
 }
 
-/** A seal is a few numbers and two digests; no file ends in more than this of an unfinished one. */
+/** A seal is a few numbers and two digests; an unfinished one is no longer than this. */
 export const SEAL_BYTES_MAX = 512
-const KIND_OFFSET = 14
-
-/** Whether the bytes from `offset` on can be a seal that was being written when the machine stopped. */
-export const looksLikeSeal = async (
-  file: DiskFile,
-  offset: number,
-  options: { readonly endOffset: number }
-): Promise<boolean> => {
-  const length = options.endOffset - offset
-  if (length > SEAL_BYTES_MAX) return false
-  const buffer = Buffer.alloc(length)
-  await file.read(buffer, 0, length, offset)
-  if (buffer.every((byte) => byte === 0)) return true
-  const magic = buffer.subarray(0, 4)
-  if (!magic.equals(Buffer.from("RUNE", "latin1").subarray(0, magic.length))) return false
-  return length <= KIND_OFFSET || buffer[KIND_OFFSET] === frameKind.seal
-}

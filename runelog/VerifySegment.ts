@@ -160,14 +160,16 @@ const verifyEnd = async (findings: Findings, place: SegmentPlace, found: FoundEn
   return covered
 }
 
-/** Whether what lies behind the good frames is the seal that was being written when the machine stopped. */
+/**
+ * Whether what lies behind the good frames can be the seal that was being written when the machine stopped. The next
+ * start cuts it off and keeps a copy.
+ */
 const isUnfinishedSeal = async (place: SegmentPlace, { end, file, index, size }: FoundEnd): Promise<boolean> => {
   if (end.fault === undefined || end.seal !== undefined || end.openBatch !== undefined) return false
-  const rest = { endOffset: size }
-  const isComplete = end.lastEventId === place.lastEventId && size - end.offset <= SEAL_BYTES_MAX
+  const isComplete = place.lastEventId === undefined || end.lastEventId === place.lastEventId
   const isPromised = index !== undefined && index.durableBytes > end.offset
-  if (isPromised || !(isComplete || (await looksLikeSeal(file, end.offset, rest)))) return false
-  return (await findIntactFrame(file, end.offset, rest)) === undefined
+  if (!isComplete || isPromised || size - end.offset > SEAL_BYTES_MAX) return false
+  return (await findIntactFrame(file, end.offset, { endOffset: size })) === undefined
 }
 
 const endFault = (place: SegmentPlace, end: ScanEnd, index: IndexContent | undefined): ScanFault | undefined => {
@@ -200,8 +202,11 @@ const verifySeal = async (
   // What was thinned has a chain of its own; what was not ends in the checksum it was appended with.
   if (!walked.isThinned && seal.headCrc !== end.crc) problem("the seal names another last frame")
   const isChained = place.firstEventId === 1 ? seal.previousSha256 === "" : seal.previousSha256 !== ""
-  const previous = before === undefined ? seal.previousSha256 : (before.seal?.sha256 ?? "")
+  const previous = before?.seal?.sha256 ?? seal.previousSha256
   if (!isChained || seal.previousSha256 !== previous) problem("the seal does not continue the one before it")
+  if (before !== undefined && before.seal === undefined) {
+    findings.note({ file: path, log, text: "the segment before it lost its seal; it is made again" })
+  }
   if ((await segmentDigest(file, end.offset, seal.previousSha256)) === seal.sha256) findings.sealed += 1
   else problem("the digest does not match")
   const isBorder = end.lastEventId === place.journalFirstId - 1

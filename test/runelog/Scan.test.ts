@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import type { DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { bytesOf, FRAME_HEADER_BYTES, flag, frameKind, sealFrame, sealThinned } from "#runelog/Frame.ts"
-import { findIntactFrame, looksLikeSeal, type ScanStart, scanFrames } from "#runelog/Scan.ts"
+import { findIntactFrame, type ScanStart, scanFrames } from "#runelog/Scan.ts"
 import { encodeSealFrame } from "#runelog/SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
 import { writeFileOf } from "./Fixture.ts"
@@ -145,27 +145,5 @@ describe("an intact frame", () => {
     const none = await builder().raw(garbage).file()
     expect(await findIntactFrame(none.file, 0, { endOffset: none.size })).toBeUndefined()
     expect(await findIntactFrame(none.file, none.size, { endOffset: none.size })).toBeUndefined()
-  })
-})
-
-describe("an unfinished seal", () => {
-  const check = async (tail: Uint8Array) => {
-    const { file, size } = await builder().entry("one").raw(tail).file()
-    return looksLikeSeal(file, size - tail.length, { endOffset: size })
-  }
-
-  it("is what starts like one, or was never filled", async () => {
-    const seal = encodeSealFrame(
-      { frames: 1, headCrc: 1, sha256: "", previousSha256: "" },
-      { eventId: 1, previousCrc: 1 }
-    )
-    for (const length of [1, 3, 14, 15, seal.length - 1]) expect(await check(seal.subarray(0, length))).toBe(true)
-    expect(await check(Buffer.alloc(100))).toBe(true)
-  })
-
-  it("is neither an entry nor anything else", async () => {
-    expect(await check(builder().entry("one").parts[0]!)).toBe(false)
-    expect(await check(Buffer.from("something"))).toBe(false)
-    expect(await check(Buffer.alloc(600))).toBe(false)
   })
 })

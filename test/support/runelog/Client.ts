@@ -99,10 +99,13 @@ export class Client {
     if (this.#violation !== undefined) throw this.#violation
   }
 
-  #refused(log: LogModel, submission: Submission, error: unknown): void {
+  async #refused(log: LogModel, submission: Submission, error: unknown): Promise<void> {
     const tag = tagOf(error)
+    // The refusal that stranded it may be on its way: it took the longer path of a log that had to be opened.
+    if (tag === "EventIdOutOfOrder" && !log.isStranded(submission)) await turn()
     const isStranded = tag === "EventIdOutOfOrder" && log.isStranded(submission)
-    if (refusals.has(tag) || isStranded) log.refuse(submission)
+    // A log that could not be opened took nothing.
+    if (refusals.has(tag) || isStranded || tag === "DiskFailed") log.refuse(submission)
     if (tag === "DiskFull") this.refusedFull += 1
     else if (refusals.has(tag) || isStranded || tag === "WriterPoisoned") return
     throw error

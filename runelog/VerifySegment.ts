@@ -3,7 +3,7 @@
 import type { Disk, DiskFile } from "./Disk.ts"
 import { type Bytes, frameCrc, frameEventId, frameKind, frameKindOf, frameLastId, framePreviousCrc } from "./Frame.ts"
 import { decodeIndex, type IndexContent } from "./IndexFile.ts"
-import { findIntactFrame, looksLikeSeal, type ScanEnd, type ScanFault, SEAL_BYTES_MAX, scanFrames } from "./Scan.ts"
+import { findIntactFrame, type ScanEnd, type ScanFault, SEAL_BYTES_MAX, scanFrames } from "./Scan.ts"
 import { parseSeal, type Seal } from "./SealFrame.ts"
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import { segmentDigest } from "./SegmentDigest.ts"

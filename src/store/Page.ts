@@ -1,8 +1,10 @@
 // Pages of a log as runes. Gaps that thinning left are reported beside them, so a reader can tell "nothing
-// there" from "no longer there". A page ends before an entry that is no rune; the next one fails on it.
+// there" from "no longer there". A page ends before an entry that is no rune; the next one fails on it. The entries of
+// a page are parsed as one array: replay is measured against bare JSON.parse, and one call beats hundreds.
+import { isAscii } from "node:buffer"
 import * as Result from "effect/Result"
 import type { Frame, Page } from "#runelog/Reader.ts"
-import { type AnyRune, decode } from "../rune/Rune.ts"
+import { type AnyRune, decode, decodeValue } from "../rune/Rune.ts"
 import { RuneUnreadable } from "./Errors.ts"
 
 export interface Gap {
@@ -20,6 +22,10 @@ export interface RunePage {
   readonly head: number
 }
 
+const COMMA = 0x2c
+const OPEN = 0x5b
+const CLOSE = 0x5d
+
 export const decodeFrame = (conversationId: string, frame: Frame): AnyRune | RuneUnreadable => {
   const decoded = decode(frame.body.toString("utf8"))
   if (Result.isFailure(decoded)) {
@@ -32,6 +38,51 @@ export const decodeFrame = (conversationId: string, frame: Frame): AnyRune | Run
 }
 
 export const decodePage = (conversationId: string, page: Page): RunePage => {
+  const entries: Array<Frame> = []
+  const gaps: Array<Gap> = []
+  for (const frame of page.frames) {
+    if (frame.kind === "entry") entries.push(frame)
+    else gaps.push({ from: frame.eventId, to: frame.lastEventId })
+  }
+  const runes = entries.length === 0 ? [] : decodeAll(conversationId, entries)
+  return runes === undefined ? decodeEach(conversationId, page) : { runes, gaps, next: page.next, head: page.head }
+}
+
+/** The runes of all entries; nothing when one of them is not what it should be. */
+const decodeAll = (conversationId: string, entries: ReadonlyArray<Frame>): Array<AnyRune> | undefined => {
+  const values = parseAll(entries)
+  if (values === undefined) return undefined
+  const runes: Array<AnyRune> = []
+  for (let at = 0; at < values.length; at++) {
+    const decoded = decodeValue(values[at])
+    if (Result.isFailure(decoded)) return undefined
+    const rune = decoded.success
+    if (rune.event_id !== entries[at]!.eventId || rune.conversation_id !== conversationId) return undefined
+    runes.push(rune)
+  }
+  return runes
+}
+
+const parseAll = (entries: ReadonlyArray<Frame>): ReadonlyArray<unknown> | undefined => {
+  let length = 1 + entries.length
+  for (const { body } of entries) length += body.length
+  const text = Buffer.allocUnsafe(length)
+  let at = 0
+  for (const { body } of entries) {
+    text[at] = at === 0 ? OPEN : COMMA
+    at += 1 + body.copy(text, at + 1)
+  }
+  text[at] = CLOSE
+  try {
+    const values: ReadonlyArray<unknown> = JSON.parse(text.toString(isAscii(text) ? "latin1" : "utf8"))
+    return values.length === entries.length ? values : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The runes up to the first entry that is none; that one is the error of the page that begins with it. */
+const decodeEach = (conversationId: string, page: Page): RunePage => {
   const runes: Array<AnyRune> = []
   const gaps: Array<Gap> = []
   for (const frame of page.frames) {

@@ -238,6 +238,18 @@ describe("an append", () => {
     expect(displaced).toMatchObject({ _tag: "RuneUnreadable", reason: `it says it is event 9 of ${conversationId}` })
   })
 
+  it("of entries that only together look like runes is not fooled by how pages are parsed", async () => {
+    const [one, two, three] = runes.slice(0, 3).map(encode) as [string, string, string]
+    await runelog.append(conversationId, 1, [{ body: `${one},${two}` }, { body: three }])
+    expect(await failureOf(store.read(conversationId, { after: 0 }))).toMatchObject({
+      _tag: "RuneUnreadable",
+      eventId: 1
+    })
+    const other = conversationIdOf(8)
+    await runelog.append(other, 1, [{ body: "[1" }, { body: "2]" }, { body: "3,4" }])
+    expect(await failureOf(store.read(other, { after: 0 }))).toMatchObject({ _tag: "RuneUnreadable", eventId: 1 })
+  })
+
   it("of a rune of an older version is read as the current one", async () => {
     const old = {
       ...runes.find(({ kind }) => kind === "tool.result"),

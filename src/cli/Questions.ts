@@ -47,7 +47,7 @@ export class PipedLines {
       return this.waiting.shift()
     } finally {
       aborted.stop()
-      source.pause()
+      if (!this.isOver) source.pause()
     }
   }
 

@@ -1,0 +1,67 @@
+// A real terminal for tests: a tmux server of the test's own, with one window of a given size.
+import { spawnSync } from "node:child_process"
+import { type Part, programRuns } from "./require.ts"
+
+export const tmuxPart: Part = {
+  name: "tmux",
+  isThere: () => programRuns("tmux", ["-V"]),
+  remedy: "install tmux"
+}
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
+
+export class Tmux {
+  private readonly name: string
+
+  constructor(
+    name: string,
+    size: { readonly columns: number; readonly rows: number },
+    command: ReadonlyArray<string>,
+    env: Readonly<Record<string, string>>
+  ) {
+    this.name = `${name}-${process.pid}`
+    const variables = Object.entries(env).flatMap(([key, value]) => ["-e", `${key}=${value}`])
+    const line = `${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
+    const { columns, rows } = size
+    this.tmux(
+      "-f",
+      "/dev/null",
+      "new-session",
+      "-d",
+      "-x",
+      String(columns),
+      "-y",
+      String(rows),
+      ...variables,
+      `exec sh -c ${quoted(line)}`
+    )
+  }
+
+  private tmux(...args: ReadonlyArray<string>): string {
+    const run = spawnSync("tmux", ["-L", this.name, ...args], { encoding: "utf8" })
+    if (run.status !== 0) throw new Error(`tmux ${args[0]}: ${run.stderr}`)
+    return run.stdout
+  }
+
+  /** What the window shows, without colours; with `history`, also what has scrolled out of it. */
+  screen(options: { readonly colours?: boolean; readonly history?: boolean } = {}): string {
+    return this.tmux(
+      "capture-pane",
+      "-p",
+      ...(options.colours === true ? ["-e"] : []),
+      ...(options.history === true ? ["-S", "-"] : [])
+    )
+  }
+
+  press(...keys: ReadonlyArray<string>): void {
+    this.tmux("send-keys", ...keys)
+  }
+
+  isCursorShown(): boolean {
+    return this.tmux("display-message", "-p", "#{cursor_flag}").trim() === "1"
+  }
+
+  end(): void {
+    spawnSync("tmux", ["-L", this.name, "kill-server"])
+  }
+}

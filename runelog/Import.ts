@@ -20,6 +20,17 @@ export class LogExists extends Data.TaggedError("LogExists")<{ readonly log: str
   }
 }
 
+/** The log was to be removed as it was known, and has more events by now. Nothing was removed. */
+export class LogWentOn extends Data.TaggedError("LogWentOn")<{
+  readonly log: string
+  readonly expected: number
+  readonly head: number
+}> {
+  override get message() {
+    return `log "${this.log}" has gone on to event ${this.head}; it was to be removed at ${this.expected}`
+  }
+}
+
 /** What was to become a log is not one. Nothing of it remains. */
 export class ImportRefused extends Data.TaggedError("ImportRefused")<{
   readonly log: string

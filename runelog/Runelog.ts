@@ -13,6 +13,7 @@ import {
   importEntries,
   importSegments,
   LogExists,
+  LogWentOn,
   type SealedFile,
   type SegmentSource,
   sealedFiles
@@ -40,6 +41,11 @@ export interface ReadOptions {
   readonly after: number
   readonly bytesMax?: number
   readonly filter?: ReadFilter
+}
+
+export interface RemoveOptions {
+  /** The newest event that whoever removes the log knows of. */
+  readonly head?: number
 }
 
 export interface RunelogStats {
@@ -198,28 +204,30 @@ export class Runelog {
     if (this.committer.poisoned !== undefined) throw this.committer.poisoned
   }
 
-  /** Removes a log and its files; resolves when that is durable. */
-  remove(log: string): Promise<void> {
+  /** Removes a log and its files, if it ends at `head` where one is given; resolves when that is durable. */
+  remove(log: string, options?: RemoveOptions): Promise<void> {
     const removing =
       this.removing.get(log) ??
-      this.using(log, (state) => this.removeNow(state)).finally(() => this.removing.delete(log))
+      this.using(log, (state) => this.removeNow(state, options?.head)).finally(() => this.removing.delete(log))
     this.removing.set(log, removing)
     return removing
   }
 
-  private async removeNow(state: LogState): Promise<void> {
+  private async removeNow(state: LogState, head: number | undefined): Promise<void> {
     const log = state.name
     if (this.readOnly !== undefined) throw this.readOnly
     if (isUnknown(state)) throw new LogUnknown({ log })
     state.removing = true
-    await this.drained().catch((error) => {
+    try {
+      await this.drained()
+      const { durableEventId } = state
+      if (head !== undefined && durableEventId !== head)
+        throw new LogWentOn({ log, head: durableEventId, expected: head })
+      await this.committer.remove(state)
+    } catch (error) {
       state.removing = false
       throw error
-    })
-    await this.committer.remove(state).catch((error) => {
-      state.removing = false
-      throw error
-    })
+    }
     await this.parts.maintenance.removeAll()
     this.residents.forget(log)
   }

@@ -3,7 +3,7 @@
 // whole, and `settle` finishes what was begun. `<data>/archive/<conversation>.arc` is the only file of an archive.
 import type { Disk } from "#runelog/Disk.ts"
 import { asDiskError } from "#runelog/Errors.ts"
-import { ImportRefused, type SealedFile } from "#runelog/Import.ts"
+import { ImportRefused, LogWentOn, type SealedFile } from "#runelog/Import.ts"
 import type { Page } from "#runelog/Reader.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import type { AnyRune } from "../rune/Rune.ts"
@@ -161,10 +161,14 @@ export class Archive implements ArchiveSource {
       throw new NotArchivable({ conversationId, reason: `its last rune is ${last?.kind ?? "missing"}` })
     }
     const files = await runelog.sealedFiles(conversationId)
-    const isWhole = files.at(-1)?.lastEventId === head && (await runelog.head(conversationId)) === head
-    if (!isWhole) throw new NotArchivable({ conversationId, reason: "something was appended meanwhile" })
+    const wentOn = new NotArchivable({ conversationId, reason: "something was appended meanwhile" })
+    if (files.at(-1)?.lastEventId !== head) throw wentOn
     await this.write(conversationId, files)
-    await runelog.remove(conversationId)
+    await runelog.remove(conversationId, { head }).catch(async (error) => {
+      if (!(error instanceof LogWentOn)) throw error
+      await this.drop(conversationId)
+      throw wentOn
+    })
     await onArchived?.(conversationId)
     return this.moved(conversationId)
   }

@@ -167,6 +167,23 @@ describe("the sealed files of a log", () => {
   })
 })
 
+describe("a removal that names the newest event", () => {
+  it("does not take what was appended meanwhile", async () => {
+    const log = await open(new DiskSim(), "/data")
+    await fill(log, "a", [entry(1), entry(2)])
+    const late = log.append("a", 3, [entry(3)])
+    await expect(log.remove("a", { head: 2 })).rejects.toThrow(
+      'log "a" has gone on to event 3; it was to be removed at 2'
+    )
+    await late
+    await log.append("a", 4, [entry(4)])
+    expect(await log.head("a")).toBe(4)
+    await log.remove("a", { head: 4 })
+    expect(await log.head("a")).toBe(0)
+    await log.close()
+  })
+})
+
 describe("a log built from entries", () => {
   it("reads back as if it had been appended, over several segments", async () => {
     const disk = makeDiskMemory()

@@ -13,11 +13,11 @@ export interface Allowance {
 
 type Outcome<A> = { readonly _tag: "Done"; readonly value: A | undefined } | { readonly _tag: "Wait"; since: number }
 
-/** Runs the body with what the estimate asks for reserved. Nothing runs, and nothing comes back, without a budget. */
+/** Runs the body with what it may need reserved. Nothing runs, and nothing comes back, without a budget. */
 export const withAllowance = <A, E>(
   allowance: Allowance,
   agentId: AgentId,
-  estimate: () => Estimate,
+  wanted: Estimate,
   body: Effect.Effect<A, E>
 ): Effect.Effect<A | undefined, E> => {
   const { commands, nowMs, spending } = allowance
@@ -32,7 +32,7 @@ export const withAllowance = <A, E>(
     )
   }
   const once = Effect.acquireUseRelease(
-    Effect.sync(() => spending.reserve(commands.state(), agentId, estimate(), nowMs())),
+    Effect.sync(() => spending.reserve(commands.state(), agentId, wanted, nowMs())),
     use,
     (admission) => Effect.sync(() => (admission._tag === "Reserved" ? admission.release() : undefined))
   )

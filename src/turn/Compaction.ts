@@ -80,17 +80,26 @@ export class Compaction {
     return canCut
   }
 
-  /** Sums up if the request is nearly too large for the context; fails if it is too large and nothing can be cut. */
-  ensureRoom(agentId: AgentId, resolved: ResolvedModel, build: () => ModelRequest): Effect.Effect<void, ProviderError> {
+  /**
+   * Sums up if the request is nearly too large for the context; the request to send instead comes back. Fails if it
+   * is too large and nothing can be cut.
+   */
+  ensureRoom(
+    agentId: AgentId,
+    resolved: ResolvedModel,
+    request: ModelRequest,
+    rebuild: () => ModelRequest
+  ): Effect.Effect<ModelRequest, ProviderError> {
     return Effect.suspend(() => {
       const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
       const mustCut = this.overfull.delete(agentId)
-      if (!mustCut && estimateInputTokens(build()) < contextTokens * limits.compactAt) return Effect.void
-      return Effect.flatMap(this.force(agentId, resolved, build), (made) =>
-        made || (!mustCut && estimateInputTokens(build()) < contextTokens)
-          ? Effect.void
-          : Effect.fail(tooFull(resolved, contextTokens))
-      )
+      const tokens = estimateInputTokens(request)
+      if (!mustCut && tokens < contextTokens * limits.compactAt) return Effect.succeed(request)
+      return Effect.flatMap(this.force(agentId, resolved, tokens), (made) => {
+        if (made) return Effect.sync(rebuild)
+        const fits = !mustCut && tokens < contextTokens
+        return fits ? Effect.succeed(request) : Effect.fail(tooFull(resolved, contextTokens))
+      })
     })
   }
 
@@ -100,14 +109,13 @@ export class Compaction {
   }
 
   /** Sums up now; false when there is nothing to cut. */
-  private force(agentId: AgentId, resolved: ResolvedModel, build: () => ModelRequest): Effect.Effect<boolean> {
+  private force(agentId: AgentId, resolved: ResolvedModel, tokensBefore: number): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const { commands } = this.options
       const agent = agentOf(commands.state(), agentId)
       const upto = agent === undefined ? undefined : choosePoint(agent, this.keepChars(resolved))
       if (agent === undefined || upto === undefined) return false
       const old = agent.transcript.filter((item) => item.event_id <= upto)
-      const tokensBefore = estimateInputTokens(build())
       const summary = yield* this.summarise(agent, old, resolved)
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
       return yield* Effect.promise(() => offer(commands, command))

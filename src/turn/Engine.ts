@@ -56,7 +56,7 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
   Effect.suspend(() => {
     const begin = Effect.promise(() => startCall(options, pending.call_id))
     const isFirst = callOf(options.commands.state(), pending.call_id)?.attempt === 0
-    return isFirst ? withAllowance(options, pending.agent_id, () => oneCall, begin) : begin
+    return isFirst ? withAllowance(options, pending.agent_id, oneCall, begin) : begin
   })
 
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {

@@ -73,10 +73,10 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt })
 }
 
-const estimateOf = (options: ModelCallOptions, attempt: Attempt): Estimate => {
+const estimateOf = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest): Estimate => {
   const { catalogue } = options.models
   const { fullName } = attempt.resolved
-  const usage = worstCaseUsage(buildRequest(options, attempt), catalogue.lookup(fullName))
+  const usage = worstCaseUsage(request, catalogue.lookup(fullName))
   const cost = catalogue.cost(fullName, usage)
   return {
     tokens: usage.input_tokens + usage.output_tokens,
@@ -125,13 +125,12 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, s
   })
 
 /** The call itself, inside the provider's limiter and breaker. */
-const speak = (options: ModelCallOptions, attempt: Attempt) =>
+const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest) =>
   Effect.gen(function* () {
     const { pending, resolved } = attempt
     yield* announce(options, attempt)
     const heard = new Listener(options, pending, attempt.requestId)
     attempt.heard = heard
-    const request = buildRequest(options, attempt)
     const answered = call(resolved.provider, request, heard.sink, { callMs: pending.timeout_ms })
     yield* Effect.raceFirst(answered, heard.overflow).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
@@ -184,13 +183,14 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const resolved = found.success
     const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), heard: undefined }
     const build = () => buildRequest(options, attempt)
-    const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, build).pipe(
-      Effect.andThen(options.models.run(resolved.provider.name, speak(options, attempt))),
+    const request = build()
+    const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, request, build).pipe(
+      Effect.flatMap((fitting) => options.models.run(resolved.provider.name, speak(options, attempt, fitting))),
       Effect.catchTags({
         NotWanted: () => Effect.void,
         ProviderError: (error) =>
           reportFailure(options, pending, judged(options, attempt, error), usageOf(options, attempt))
       })
     )
-    yield* withAllowance(options, pending.agent_id, () => estimateOf(options, attempt), spoken)
+    yield* withAllowance(options, pending.agent_id, estimateOf(options, attempt, request), spoken)
   })

@@ -54,6 +54,8 @@ interface Waiter {
   readonly resolve: () => void
 }
 
+const everybody = "every conversation"
+
 const testLimits = { journalFileBytes: 8 * 1024 * 1024, journalFilesMax: 4 }
 
 const providersOf = (url: string | undefined): Pick<RegistryConfig, "providers" | "key"> => ({
@@ -81,7 +83,7 @@ export class World {
   /** Crashes of supervised work, as they were reported. */
   readonly crashes: Array<{ readonly work: string; readonly message: string }> = []
   private readonly runelog: Runelog
-  private readonly waiters = new Set<Waiter>()
+  private readonly waiters = new Map<string, Set<Waiter>>()
   readonly options: WorldOptions
   isClosed = false
 
@@ -136,21 +138,28 @@ export class World {
     if (known === undefined) this.durable.set(id, [...runes])
     else known.push(...runes)
     // The actor folds and answers first; then the test may look.
-    setImmediate(() => this.look())
+    setImmediate(() => {
+      this.look(id)
+      this.look(everybody)
+    })
   }
 
-  private look(): void {
-    for (const waiter of this.waiters) {
+  private look(at: string): void {
+    const waiters = this.waiters.get(at)
+    for (const waiter of waiters ?? []) {
       if (!waiter.isMet()) continue
-      this.waiters.delete(waiter)
+      waiters?.delete(waiter)
       waiter.resolve()
     }
   }
 
-  /** Resolves when the condition holds; it is asked after every durable batch. */
-  until(isMet: () => boolean): Promise<void> {
+  /** Resolves when the condition holds; it is asked after every durable batch, of one conversation or of any. */
+  until(isMet: () => boolean, at: string = everybody): Promise<void> {
     if (isMet()) return Promise.resolve()
-    return new Promise((resolve) => this.waiters.add({ isMet, resolve }))
+    return new Promise((resolve) => {
+      const waiters = this.waiters.get(at) ?? new Set()
+      this.waiters.set(at, waiters.add({ isMet, resolve }))
+    })
   }
 
   async create(config: ConversationConfig = {}, root: Partial<AgentSpec> = {}): Promise<Talk> {
@@ -193,6 +202,11 @@ export class World {
       }
     }
     await this.runelog.close()
+    if (checked.length > 0) {
+      const runes = checked.reduce((sum, one) => sum + one.runes.length, 0)
+      reportCount("runtime logs replayed, folds equal by hash", checked.length)
+      reportCount("runtime runes checked against the invariants", runes)
+    }
     return checked
   }
 }
@@ -255,7 +269,7 @@ export class Talk {
 
   /** Resolves when so many runes of the kind are durable. */
   async until<K extends Kind>(kind: K, times = 1): Promise<RuneOf<K>> {
-    await this.world.until(() => this.of(kind).length >= times)
+    await this.world.until(() => this.of(kind).length >= times, this.id)
     return this.of(kind)[times - 1]!
   }
 
@@ -263,7 +277,7 @@ export class Talk {
   async turns(times = 1): Promise<AnyRune> {
     const isEnd = ({ kind }: AnyRune) =>
       kind === "turn.completed" || kind === "turn.interrupted" || kind === "turn.error"
-    await this.world.until(() => this.runes.filter(isEnd).length >= times)
+    await this.world.until(() => this.runes.filter(isEnd).length >= times, this.id)
     return this.runes.filter(isEnd)[times - 1]!
   }
 }
@@ -278,20 +292,12 @@ export const useWorlds = (): {
   afterEach(async () => {
     const all = worlds
     worlds = []
-    let logs = 0
-    let runes = 0
     try {
-      for (const world of all.reverse()) {
-        const checked = await world.close()
-        logs += checked.length
-        runes += checked.reduce((sum, one) => sum + one.runes.length, 0)
-      }
+      for (const world of all.reverse()) await world.close()
     } finally {
       for (const directory of directories) rmSync(directory, { recursive: true, force: true })
       directories = []
     }
-    if (logs > 0) reportCount("runtime logs replayed, folds equal by hash", logs)
-    if (runes > 0) reportCount("runtime runes checked against the invariants", runes)
   })
   return {
     open: async (options = {}) => {

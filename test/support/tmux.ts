@@ -10,6 +10,8 @@ export const tmuxPart: Part = {
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
+let made = 0
+
 export class Tmux {
   private readonly name: string
 
@@ -19,9 +21,11 @@ export class Tmux {
     command: ReadonlyArray<string>,
     env: Readonly<Record<string, string>>
   ) {
-    this.name = `${name}-${process.pid}`
+    made += 1
+    this.name = `${name}-${process.pid}-${made}`
     const variables = Object.entries(env).flatMap(([key, value]) => ["-e", `${key}=${value}`])
-    const line = `${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
+    // The shell must outlive the interrupt that is meant for the command.
+    const line = `trap : INT; ${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
     const { columns, rows } = size
     this.tmux(
       "-f",

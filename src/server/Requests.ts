@@ -65,6 +65,9 @@ const decoderOf = (name: OperationName) => {
   return decoder
 }
 
+const reasonOf = (failure: unknown): string =>
+  (failure instanceof Error ? failure.message : String(failure)).replaceAll("\n", " ").slice(0, 500).toWellFormed()
+
 /** Checks a message that is an object: its id, its operation, and every field. */
 export const parseRequest = (value: Readonly<Record<string, unknown>>): Parsed => {
   const { id, op } = value
@@ -74,7 +77,7 @@ export const parseRequest = (value: Readonly<Record<string, unknown>>): Parsed =
   if (typeof op !== "string") return refused(id, "bad_request", "op must be a string")
   if (!isOperation(op)) return refused(id, "bad_request", `there is no operation "${op.slice(0, 80)}"`)
   const decoded = decoderOf(op)(value)
-  if (Result.isFailure(decoded)) return refused(id, "bad_request", String(decoded.failure).slice(0, 500))
+  if (Result.isFailure(decoded)) return refused(id, "bad_request", reasonOf(decoded.failure))
   const { id: _id, op: _op, idempotency_key: key, ...fields } = decoded.success as Readonly<Record<string, unknown>>
   return { _tag: "Request", request: { id, op, fields, idempotencyKey: typeof key === "string" ? key : undefined } }
 }

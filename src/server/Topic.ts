@@ -40,7 +40,7 @@ export class Topic {
   private readonly atHead = new Set<Reader>()
   private readonly behind = new Set<Reader>()
   /** Pages before the head, for readers that catch up side by side; by the cursor in front of them. */
-  private readonly pages = new Map<number, Encoded>()
+  private readonly pages = new Map<number, Promise<Encoded>>()
   /** Readers at the head have everything up to here. */
   private cursor: number
   private pumping = false
@@ -130,34 +130,45 @@ export class Topic {
   /** Reads for one reader alone until it is where the others are. */
   private async catchUp(reader: Reader): Promise<void> {
     try {
+      let reading = this.page(reader.cursor)
       while (!reader.left) {
-        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return
-        const page = await this.page(reader.cursor)
+        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return await ignored(reading)
+        const page = await reading
         if (reader.left) return
+        const isLast = page.next >= page.head && page.next >= this.cursor
+        // The next page is read while this one is on its way.
+        if (!isLast) reading = this.page(page.next)
         if (page.bytes !== undefined) reader.outlet.write(page.bytes)
         reader.cursor = page.next
-        if (reader.cursor >= page.head && reader.cursor >= this.cursor) return this.reachHead(reader, page.head)
+        if (isLast) return this.reachHead(reader, page.head)
       }
+      await ignored(reading)
     } catch (error) {
       this.fail(error, [reader])
     }
   }
 
-  private async page(after: number): Promise<Encoded> {
+  private page(after: number): Promise<Encoded> {
     const known = this.pages.get(after)
     if (known !== undefined) return known
-    const page = await this.options.read(after, limits.pageBytes)
-    const encoded = {
-      bytes: page.next === after ? undefined : this.encode(page, after),
-      next: page.next,
-      head: page.head
+    const reading = this.readPage(after)
+    // Side by side, readers at the same place share the reading too.
+    this.keep(after, reading)
+    const forget = (): void => {
+      if (this.pages.get(after) === reading) this.pages.delete(after)
     }
     // Only a page with more behind it stays what it is.
-    if (page.next < page.head) this.keep(after, encoded)
-    return encoded
+    reading.then((page) => (page.next < page.head ? undefined : forget()), forget)
+    return reading
   }
 
-  private keep(after: number, page: Encoded): void {
+  private async readPage(after: number): Promise<Encoded> {
+    const page = await this.options.read(after, limits.catchUpPageBytes)
+    const bytes = page.next === after ? undefined : this.encode(page, after)
+    return { bytes, next: page.next, head: page.head }
+  }
+
+  private keep(after: number, page: Promise<Encoded>): void {
     this.pages.set(after, page)
     if (this.pages.size > limits.pagesKeptPerTopic) this.pages.delete(this.pages.keys().next().value!)
   }
@@ -209,4 +220,9 @@ export class Topic {
     const gap = { from: frame.eventId, to: frame.lastEventId, reason: "thinned" }
     return textFrame(JSON.stringify({ sub: this.options.name, gap }))
   }
+}
+
+/** Waits for a reading that nobody wants any more, so that its failure is nobody's either. */
+const ignored = async (reading: Promise<unknown>): Promise<void> => {
+  await reading.catch(() => undefined)
 }

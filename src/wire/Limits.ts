@@ -25,8 +25,10 @@ export const limits = {
   pingEveryMs: 20_000,
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
+  /** One page on its way to a reader that catches up. */
+  catchUpPageBytes: 262_144,
   /** Pages a topic keeps for readers that catch up side by side. */
-  pagesKeptPerTopic: 8,
+  pagesKeptPerTopic: 4,
   /** Conversations that one follower of everything catches up with side by side. */
   followAllLanes: 8,
   /** A conversation that has been quiet this long costs a follower of everything nothing. */

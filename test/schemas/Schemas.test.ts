@@ -24,7 +24,7 @@ const validator = () => new Ajv2020({ strict: true, allErrors: true })
 
 describe("schemas", () => {
   it("are committed as the code generates them (node test/support/generateSchemas.ts rewrites them)", () => {
-    expect([...listed("rune"), ...listed("examples")].sort()).toEqual([...files.keys()].sort())
+    expect([...listed("rune"), ...listed("wire"), ...listed("examples")].sort()).toEqual([...files.keys()].sort())
     for (const [path, text] of files) expect(read(path), path).toBe(text)
   })
 
@@ -46,6 +46,29 @@ describe("schemas", () => {
     const rune = Result.getOrThrow(decode(JSON.stringify(example)))
     expect(isKnown(rune)).toBe(true)
     expect(Result.getOrThrow(decode(encode(rune)))).toEqual(rune)
+  })
+
+  it("of requests accept what the server accepts, and nothing with a field it does not know", () => {
+    const post = validator().compile(JSON.parse(read("wire/message.post.json")))
+    const request = { id: "1", op: "message.post", conversation_id: "conv_00000000", content: "hi", mode: "steer" }
+    expect(post(request), JSON.stringify(post.errors)).toBe(true)
+    expect(post({ ...request, idempotency_key: "k" })).toBe(true)
+    expect(post({ ...request, extra: 1 })).toBe(false)
+    expect(post({ ...request, content: 5 })).toBe(false)
+    expect(post({ ...request, op: "message.past" })).toBe(false)
+  })
+
+  it("of pushed frames and answers accept what the server sends", () => {
+    const pushed = validator().compile(JSON.parse(read("wire/pushed.json")))
+    const rune = JSON.parse(read("examples/turn.completed.v1.json")) as unknown
+    expect(pushed({ sub: "s1", rune }), JSON.stringify(pushed.errors)).toBe(true)
+    expect(pushed({ sub: "s1", caught_up: { head: 4 } })).toBe(true)
+    expect(pushed({ sub: "s1", gap: { from: 1, to: 4, reason: "thinned" } })).toBe(true)
+    expect(pushed({ sub: 5, caught_up: { head: 4 } })).toBe(false)
+    const answer = validator().compile(JSON.parse(read("wire/answer.json")))
+    expect(answer({ id: "1", ok: {} })).toBe(true)
+    expect(answer({ id: null, error: { code: "bad_request", message: "no" } })).toBe(true)
+    expect(answer({ id: null, error: { code: "nonsense", message: "no" } })).toBe(false)
   })
 
   it.each(definitions.map(({ kind, version }) => [kind, version] as const))(

@@ -1,12 +1,15 @@
 /**
- * Computes every file under schemas/rune and schemas/examples from the kinds and
- * their examples. Same input, same bytes: keys keep the order of the schema.
+ * Computes every file under schemas/rune, schemas/wire and schemas/examples from the
+ * kinds, the operations and their examples. Same input, same bytes: keys keep the
+ * order of the schema.
  */
 import * as Schema from "effect/Schema"
 import { envelopeFields } from "#src/rune/Envelope.ts"
 import type { PayloadSchema } from "#src/rune/KindDefinition.ts"
 import { definitions, type Kind } from "#src/rune/Kinds.ts"
 import { steps } from "#src/rune/Upcaster.ts"
+import { Answer, ErrorBody, Hello, Pushed, Ticket, Welcome } from "#src/wire/Frames.ts"
+import { operationNames, requestSchema } from "#src/wire/Operations.ts"
 import { exampleRune, oldPayloadExamples } from "./runeExamples.ts"
 
 const idOf = (kind: string, version: number): string => `urn:echs:rune:${kind}:v${version}`
@@ -28,6 +31,27 @@ const schemaDocument = (kind: string, version: number, payload: PayloadSchema): 
   }
 }
 
+const frames = { answer: Answer, error: ErrorBody, hello: Hello, pushed: Pushed, ticket: Ticket, welcome: Welcome }
+
+const wireDocument = (name: string, schema: Schema.ConstraintCodec<unknown, unknown>) => {
+  const document = Schema.toJsonSchemaDocument(schema)
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    $id: `urn:echs:wire:${name}:v1`,
+    title: name,
+    ...document.schema,
+    ...(Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions })
+  }
+}
+
+/** The same schema where no object of named fields takes others: requests are refused, everything else may grow. */
+const closed = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(closed)
+  if (typeof value !== "object" || value === null) return value
+  const entries = Object.entries(value).map(([key, one]) => [key, closed(one)])
+  return { ...Object.fromEntries(entries), ...("properties" in value ? { additionalProperties: false } : {}) }
+}
+
 const render = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 const oldExample = (kind: string, version: number): unknown => ({
@@ -46,6 +70,12 @@ export const schemaFiles = (): ReadonlyMap<string, string> => {
   for (const { kind, fromVersion, payload } of steps) {
     files.set(`rune/${kind}.v${fromVersion}.json`, render(schemaDocument(kind, fromVersion, payload)))
     files.set(`examples/${kind}.v${fromVersion}.json`, render(oldExample(kind, fromVersion)))
+  }
+  for (const name of operationNames) {
+    files.set(`wire/${name}.json`, render(closed(wireDocument(name, requestSchema(name)))))
+  }
+  for (const [name, schema] of Object.entries(frames)) {
+    files.set(`wire/${name}.json`, render(wireDocument(name, schema)))
   }
   return new Map([...files].sort(([left], [right]) => (left < right ? -1 : 1)))
 }

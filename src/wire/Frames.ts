@@ -1,0 +1,77 @@
+/**
+ * What goes over the socket besides requests: the first frame, answers, and the
+ * frames that are pushed. Readers ignore fields they do not know.
+ */
+import * as Schema from "effect/Schema"
+import { OpenEnvelope } from "../rune/Envelope.ts"
+import { AgentId, ConversationId } from "../rune/Ids.ts"
+import { Count, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
+import { errorCodes } from "./Codes.ts"
+import { roles } from "./Operations.ts"
+
+const optional = Schema.optionalKey
+const AnyObject = Schema.Record(Schema.String, JsonValue)
+
+export const Hello = Schema.Struct({
+  id: Schema.String,
+  op: Schema.Literal("hello"),
+  protocol: Schema.Literal(1),
+  token: optional(Schema.String),
+  ticket: optional(Schema.String),
+  client: optional(Schema.Struct({ name: Schema.String, version: optional(Schema.String) }))
+})
+
+export const Welcome = Schema.Struct({
+  protocol: Schema.Literal(1),
+  server: Schema.String,
+  principal: Schema.String,
+  role: Schema.Literals(roles),
+  limits: Schema.Record(Schema.String, Schema.Finite)
+})
+
+export const ErrorBody = Schema.Struct({
+  code: Schema.Literals(Object.keys(errorCodes) as ReadonlyArray<keyof typeof errorCodes>),
+  message: Schema.String,
+  data: optional(AnyObject)
+})
+
+/** Null where the message was so malformed that its id is not known. */
+const AnswerId = Schema.NullOr(Schema.String)
+
+export const Answer = Schema.Union([
+  Schema.Struct({ id: AnswerId, ok: AnyObject }),
+  Schema.Struct({ id: AnswerId, error: ErrorBody })
+])
+
+export const Gap = Schema.Struct({ from: Ordinal, to: Ordinal, reason: Schema.String })
+
+export const LiveText = Schema.Struct({
+  conversation_id: optional(ConversationId),
+  agent_id: AgentId,
+  turn_id: Schema.String,
+  text: Schema.String
+})
+
+export const AttentionChange = Schema.Struct({
+  change: Schema.Literals(["raised", "changed", "resolved"]),
+  conversation_id: ConversationId,
+  type: Schema.Literals(["approval", "question", "suspended", "notice"]),
+  event_id: Count,
+  title: Schema.String
+})
+
+const pushed = <Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct({ sub: Schema.String, ...fields })
+
+export const Pushed = Schema.Union([
+  pushed({ rune: OpenEnvelope }),
+  /** An event of the view `state_events` or `agent_events`. */
+  pushed({ event: AnyObject }),
+  pushed({ caught_up: Schema.Struct({ head: Count }) }),
+  pushed({ gap: Gap }),
+  pushed({ live: LiveText }),
+  pushed({ attention: AttentionChange }),
+  /** The subscription cannot go on. */
+  pushed({ error: ErrorBody })
+])
+
+export const Ticket = Schema.Struct({ ticket: Schema.String, expires_ms: Count })

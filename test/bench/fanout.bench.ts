@@ -1,0 +1,174 @@
+// From one conversation to its subscribers, beside a bare `ws` loop that sends the same string to every client and keeps
+// nothing; what an idle connection costs; how fast a newcomer catches up; and the whole way from a model's stream to a
+// subscriber. Subscribers are in a process of their own. BENCH_SECONDS and BENCH_ROUNDS shorten or lengthen it.
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import type { Bench, BenchContext, Row } from "./Bench.ts"
+import { measureCatchUp } from "./fanout/catchUp.ts"
+import { measureJsonLines, measureOurs, measureSqlite } from "./fanout/endToEnd.ts"
+import { openDoor, token } from "./fanout/openDoor.ts"
+import { Sink } from "./fanout/Sink.ts"
+import { openBare, openOurs, type Publisher, paced, underLoad } from "./fanout/subjects.ts"
+import { makeDirectory } from "./runelog/directory.ts"
+import { median, watchOthers } from "./runelog/sampling.ts"
+import { positive } from "./runelog/settings.ts"
+
+interface Plan {
+  readonly path: string
+  readonly seconds: number
+  readonly rounds: number
+  readonly progress: BenchContext["progress"]
+}
+
+interface Measured {
+  readonly deliveries: ReadonlyArray<number>
+  readonly p50Ms: ReadonlyArray<number>
+  readonly p99Ms: ReadonlyArray<number>
+}
+
+/** Messages a second at which latency is measured. */
+const paceOf = (subscribers: number): number => (subscribers >= 1_000 ? 20 : 100)
+
+const measure = async (publisher: Publisher, subscribers: number, { rounds, seconds }: Plan): Promise<Measured> => {
+  const deliveries: Array<number> = []
+  const p50Ms: Array<number> = []
+  const p99Ms: Array<number> = []
+  await underLoad(publisher, Math.min(seconds, 0.5))
+  for (let round = 0; round < rounds; round++) {
+    deliveries.push(await underLoad(publisher, seconds))
+    const latency = await paced(publisher, paceOf(subscribers), seconds)
+    p50Ms.push(latency.p50Ms)
+    p99Ms.push(latency.p99Ms)
+  }
+  return { deliveries, p50Ms, p99Ms }
+}
+
+const rowsFor = (subscribers: number, ours: Measured, bare: Measured): ReadonlyArray<Row> => {
+  const to = `1 → ${subscribers.toLocaleString("en-US")}`
+  const ratio = median(ours.deliveries) / median(bare.deliveries)
+  const slower = median(ours.p99Ms) / median(bare.p99Ms)
+  const deliveries = `${to}, bare ws loop`
+  const late = `${to}, p99 at ${paceOf(subscribers)}/s, bare ws loop`
+  return [
+    { name: deliveries, value: median(bare.deliveries), unit: "deliveries/s" },
+    {
+      name: `${to}, echs, durable`,
+      value: median(ours.deliveries),
+      unit: "deliveries/s",
+      baseline: deliveries,
+      ratio,
+      ...(subscribers === 1 ? {} : { target: 3, met: ratio >= 3 })
+    },
+    { name: late, value: median(bare.p99Ms), unit: "ms" },
+    {
+      name: `${to}, p99 at ${paceOf(subscribers)}/s, echs, durable`,
+      value: median(ours.p99Ms),
+      unit: "ms",
+      baseline: late,
+      ratio: slower,
+      target: 1,
+      met: slower <= 1
+    },
+    { name: `${to}, p50 at ${paceOf(subscribers)}/s, echs, durable`, value: median(ours.p50Ms), unit: "ms" }
+  ]
+}
+
+const fanout = async (subscribers: number, plan: Plan): Promise<ReadonlyArray<Row>> => {
+  plan.progress(`1 → ${subscribers}`)
+  const bare = await openBare(subscribers)
+  const bareMeasured = await measure(bare, subscribers, plan)
+  await bare.close()
+  const ours = await openOurs(join(plan.path, `fanout-${subscribers}`), subscribers)
+  const oursMeasured = await measure(ours, subscribers, plan)
+  await ours.close()
+  return rowsFor(subscribers, oursMeasured, bareMeasured)
+}
+
+const IDLE = 5_000
+
+setFlagsFromString("--expose-gc")
+const collectGarbage: () => void = runInNewContext("gc")
+
+const idle = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
+  plan.progress(`${IDLE} idle connections`)
+  const door = await openDoor(join(plan.path, "idle"))
+  collectGarbage()
+  const before = process.memoryUsage().rss
+  const frames = [JSON.stringify({ id: "0", op: "hello", protocol: 1 })]
+  const sink = await Sink.open({ port: door.server.port, token, connections: IDLE, frames, mark: '"rune":' })
+  await sleep(1_000)
+  collectGarbage()
+  const bytesEach = (process.memoryUsage().rss - before) / IDLE
+  await sink.close()
+  await door.close()
+  return [{ name: `${IDLE.toLocaleString("en-US")} idle connections, memory each`, value: bytesEach, unit: "bytes" }]
+}
+
+const RUNES = 100_000
+
+const catchUp = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
+  plan.progress(`a newcomer catches up with ${RUNES} runes`)
+  const measured = await measureCatchUp(join(plan.path, "catch-up"), RUNES)
+  const baseline = "100,000 runes, read from the files"
+  const ratio = measured.subscriberPerSecond / measured.filesPerSecond
+  return [
+    { name: baseline, value: measured.filesPerSecond, unit: "runes/s" },
+    {
+      name: "100,000 runes, by a new subscriber",
+      value: measured.subscriberPerSecond,
+      unit: "runes/s",
+      baseline,
+      ratio,
+      target: 0.3,
+      met: ratio >= 0.3
+    }
+  ]
+}
+
+const CONVERSATIONS = 1_000
+
+const endToEnd = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
+  plan.progress("end to end")
+  const lines = await measureJsonLines(join(plan.path, "lines"), CONVERSATIONS, 2 * plan.seconds)
+  const rows = await measureSqlite(join(plan.path, "sqlite"), CONVERSATIONS, 2 * plan.seconds)
+  const ours = await measureOurs(join(plan.path, "end-to-end"), CONVERSATIONS)
+  const byLines = "1,000 conversations, bare ws and JSON lines, never synced"
+  const byRows = "1,000 conversations, bare ws and SQLite FULL"
+  const of = (baseline: string, ratio: number, target: number): Row => ({
+    name: `1,000 conversations, model to subscriber, echs, against ${baseline === byLines ? "JSON lines" : "SQLite"}`,
+    value: ours,
+    unit: "runes/s",
+    baseline,
+    ratio,
+    target,
+    met: ratio >= target
+  })
+  return [
+    { name: byLines, value: lines, unit: "runes/s" },
+    { name: byRows, value: rows, unit: "runes/s" },
+    of(byLines, ours / lines, 1),
+    of(byRows, ours / rows, 8)
+  ]
+}
+
+export const run: Bench["run"] = async ({ directory: temporary, progress }) => {
+  const directory = makeDirectory(temporary)
+  const plan: Plan = {
+    path: directory.path,
+    seconds: positive("BENCH_SECONDS", 2),
+    rounds: Math.ceil(positive("BENCH_ROUNDS", 3)),
+    progress
+  }
+  const busyOthers = watchOthers()
+  try {
+    const rows: Array<Row> = []
+    for (const subscribers of [1, 100, 1_000]) rows.push(...(await fanout(subscribers, plan)))
+    rows.push(...(await idle(plan)), ...(await catchUp(plan)), ...(await endToEnd(plan)))
+    const others = "cores that other processes kept busy, the subscribers' own included"
+    return [...rows, { name: others, value: busyOthers(), unit: "cores" }]
+  } finally {
+    directory.remove()
+  }
+}

@@ -1,0 +1,62 @@
+// The store, the runtime and the door as production puts them together, with the parts in hand.
+import { makeConversations } from "#src/conversation/Runtime.ts"
+import { Shelf } from "#src/conversation/Shelf.ts"
+import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
+import { makeRegistry } from "#src/provider/Registry.ts"
+import { secureIdSource } from "#src/rune/IdSource.ts"
+import { namedToken } from "#src/server/Auth.ts"
+import { makeLog } from "#src/server/Log.ts"
+import { Server } from "#src/server/Server.ts"
+import { Store } from "#src/store/Store.ts"
+import { functionTools } from "#src/tool/FunctionTools.ts"
+
+export const token = "bench-token-of-no-consequence"
+
+const chunks = 60
+
+/** One turn with so many pieces of text, each of which becomes a rune. */
+const stream = {
+  name: "stream",
+  replies: [{ play: [{ text: "some words of it ".repeat(chunks), chunk_chars: 17 }] }]
+}
+
+export const openDoor = async (directory: string) => {
+  const store = await Store.open({ directory, snapshotShape })
+  const ids = secureIdSource()
+  let server: Server | undefined
+  const conversations = makeConversations({
+    store: store.runes,
+    pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
+    snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
+    registry: makeRegistry({ key: () => undefined, scenarios: { stream } }),
+    tools: functionTools([]),
+    ids,
+    clock: { nowMs: () => Date.now() },
+    deltaEveryMs: 0,
+    onDurable: (conversationId, runes) => server?.notice(conversationId, runes)
+  })
+  const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now() })
+  server = await Server.listen({
+    host: "127.0.0.1",
+    port: 0,
+    tokens: [namedToken("bench", "admin", token)],
+    services: { conversations, shelf, newId: () => ids.hex16(), defaultModel: () => "scripted/stream" },
+    version: "bench",
+    log: makeLog({
+      level: "error",
+      nowMs: () => Date.now(),
+      writeLine: (line) => void process.stderr.write(`${line}\n`)
+    }),
+    nowMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    figures: () => ({})
+  })
+  const close = async (): Promise<void> => {
+    await conversations.close()
+    await server.close()
+    await store.close()
+  }
+  return { store, conversations, server, close }
+}
+
+export type OpenDoor = Awaited<ReturnType<typeof openDoor>>

@@ -40,7 +40,7 @@ export const limits = {
   /** Runes that wait to be folded; beyond them the catalogue reads from the log instead. */
   catalogPendingRunes: 50_000,
   /** Folded rows kept in memory; beyond them the oldest unchanged ones are read again when needed. */
-  catalogResidentRows: 4096,
+  catalogResidentRows: 1024,
   /** Logs that are read at once while the catalogue catches up. */
   catalogReaders: 4,
   /** Calls and turns the fold of a row remembers; the oldest go first. */

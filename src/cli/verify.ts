@@ -1,7 +1,7 @@
 // `echs verify`: reads a whole data directory, changes nothing, and says of every fault where it is. It works without a
 // server; what reads the log is handed in.
-import { parseArgs } from "node:util"
-import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
+import { makeVerb } from "./Kit.ts"
+import { exitCode, type Terminal, type Verb } from "./Verb.ts"
 
 export interface VerifyReport {
   readonly logs: number
@@ -24,47 +24,29 @@ export interface VerifyParts {
   readonly verify: (dataDirectory: string) => Promise<VerifyReport | "missing">
 }
 
-interface Options {
-  readonly data: string | undefined
-  readonly json: boolean
-}
-
-export const makeVerify = (parts: VerifyParts): Verb => ({
-  usage: [
-    "usage: echs verify [--data DIRECTORY] [--json]",
-    "",
-    "  --data DIRECTORY  the data to read; else ECHS_DATA, else the state directory of the user",
-    "  --json            one JSON object on standard output",
-    "",
-    "exit code 0: sound, 1: damaged, 5: no data there"
-  ].join("\n"),
-  run: async (args, terminal) => {
-    const options = readOptions(args)
-    if (typeof options === "string") return refuse(terminal, exitCode.usage, options)
-    const directory = parts.dataDirectory(options.data)
-    const report = await parts.verify(directory)
-    if (report === "missing") return refuse(terminal, exitCode.notFound, `there is no data at ${directory}`)
-    terminal.write(options.json ? `${JSON.stringify({ directory, ...report })}\n` : render(terminal, directory, report))
-    return report.problems.length === 0 ? exitCode.done : exitCode.failed
-  }
-})
-
-const refuse = (terminal: Terminal, code: ExitCode, message: string): ExitCode => {
-  terminal.complain(`echs verify: ${message}\n`)
-  return code
-}
-
-const readOptions = (args: ReadonlyArray<string>): Options | string => {
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { data: { type: "string" }, json: { type: "boolean", default: false } }
-    })
-    return { data: values.data, json: values.json }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
+export const makeVerify = (parts: VerifyParts): Verb =>
+  makeVerb({
+    name: "verify",
+    options: {
+      data: {
+        type: "string",
+        value: "DIRECTORY",
+        help: "the data to read; else ECHS_DATA, else the state directory of the user"
+      }
+    },
+    example: "echs verify --data ./data",
+    notes: ["exit code 0: sound, 1: damaged, 5: no data there"],
+    run: async ({ answer, terminal, values }) => {
+      const directory = parts.dataDirectory(values.data)
+      const report = await parts.verify(directory)
+      if (report === "missing") {
+        terminal.complain(`echs verify: there is no data at ${directory}\n`)
+        return exitCode.notFound
+      }
+      answer({ directory, ...report }, () => render(terminal, directory, report))
+      return report.problems.length === 0 ? exitCode.done : exitCode.failed
+    }
+  })
 
 const render = (terminal: Terminal, directory: string, report: VerifyReport): string => {
   const problems = report.problems.map(

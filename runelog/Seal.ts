@@ -135,7 +135,6 @@ const replace = async (
     await store.trusted(directory, () => disk.syncDirectory(directory))
   }
   await files.forget(place.path)
-  store.refuseDistrusted()
   await disk.rename(place.temporary, place.path)
   // Whatever fails from here on, the file is the new one.
   log.segments[place.at] = sealed

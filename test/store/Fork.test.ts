@@ -243,7 +243,7 @@ describe("references to events", () => {
         })
         const moved = kept.map((rune) => renumber.move({ ...rune, cause: rune.event_id } as Rune))
         expect(moved.map((rune) => rune.event_id)).toEqual(kept.map((_, index) => first + index))
-        moved.forEach((rune) => expect(rune.cause).toBe(rune.event_id))
+        for (const rune of moved) expect(rune.cause).toBe(rune.event_id)
         for (const rune of scribe.runes) {
           const before = kept.filter((one) => one.event_id <= rune.event_id).length
           expect(renumber.eventId(rune.event_id)).toBe(before === 0 ? 0 : first + before - 1)
@@ -253,7 +253,7 @@ describe("references to events", () => {
     )
   })
 
-  it("are left alone where they are not what they should be", () => {
+  it("are left alone where they are no event ids", () => {
     const renumber = new Renumber({ conversationId: conversationIdOf(2), ids: seededIdSource(1), firstEventId: 1 })
     const [first] = original().runes as [Rune]
     const move = (kind: Kind, payload: unknown): unknown =>

@@ -1,7 +1,7 @@
 // Goal: the table of options is the parser, the usage and the completions at once; audits and completions say what they
 // should. Method: verbs of the test's own, runes of the test's own, and bash itself for its script.
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -73,6 +73,11 @@ describe("the verbs of the command", () => {
     const promised =
       "serve demo goal chat send steer tail ls show approve deny interrupt pause resume close archive restore fork replay verify export stats audit doctor token config bench completions"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
+  })
+
+  it("are all described", () => {
+    const described = readFileSync(new URL("../../docs/CLI.md", import.meta.url), "utf8")
+    expect(entries.filter(({ name }) => !described.includes(`\`${name}\``)).map(({ name }) => name)).toEqual([])
   })
 
   it.each(entries.map((one) => [one.name, one] as const))(

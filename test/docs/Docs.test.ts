@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join, posix } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, it } from "vitest"
+import { startProcess } from "../support/server/Process.ts"
 import { isCode, readTree, top } from "../tidy/Source.ts"
 import { anchors, codeBlocks, codeSpans, localLinks, shellCommands, tableRows } from "./Markdown.ts"
 
@@ -120,14 +121,25 @@ describe("the documents", () => {
       .map((block) => [`${path}:${block.line}`, block.text] as const)
   )
 
-  it.for(programs)("run the code they show at %s", ([, program]) => {
+  const sources = { "echs/runelog": "runelog/Runelog.ts", "echs/client": "src/client/Client.ts" }
+
+  it.for(programs)("run the code they show at %s", async ([, program]) => {
     const directory = mkdtempSync(join(tmpdir(), "echs-docs-"))
+    const server = program.includes('"echs/client"') ? await startProcess(join(directory, "data")) : undefined
     try {
-      const source = pathToFileURL(join(top, "runelog", "Runelog.ts")).href
-      writeFileSync(join(directory, "example.ts"), program.replaceAll('"echs/runelog"', JSON.stringify(source)))
-      const run = spawnSync(process.execPath, ["example.ts"], { cwd: directory, encoding: "utf8" })
+      const resolved = Object.entries(sources).reduce(
+        (text, [name, path]) => text.replaceAll(`"${name}"`, JSON.stringify(pathToFileURL(join(top, path)).href)),
+        program
+      )
+      writeFileSync(join(directory, "example.ts"), resolved)
+      const env = {
+        ...process.env,
+        ...(server === undefined ? {} : { ECHS_URL: server.url, ECHS_TOKEN: server.token })
+      }
+      const run = spawnSync(process.execPath, ["example.ts"], { cwd: directory, encoding: "utf8", env })
       expect(run.status, run.stderr).toBe(0)
     } finally {
+      await server?.end("SIGKILL")
       rmSync(directory, { recursive: true, force: true })
     }
   })

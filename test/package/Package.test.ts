@@ -61,6 +61,18 @@ describe("the package", () => {
     expect(JSON.parse(run.stdout)).toMatchObject({ survived: true })
   })
 
+  it("lets the client be imported", () => {
+    writeFileSync(
+      join(place, "client.mjs"),
+      'import { Client } from "echs/client"\nprocess.stdout.write(typeof Client.connect)\n'
+    )
+    expect(spawnSync(process.execPath, ["client.mjs"], { cwd: place, encoding: "utf8" })).toMatchObject({
+      status: 0,
+      stdout: "function",
+      stderr: ""
+    })
+  })
+
   it("lets the log engine be imported", () => {
     writeFileSync(
       join(place, "use.mjs"),

@@ -31,8 +31,12 @@ class CappedOutput {
   }
 }
 
+const onWindows = process.platform === "win32"
+
 const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
   if (child.pid === undefined) return
+  // There are no process groups there; the command itself ends, and with it what reads from it.
+  if (onWindows) return void child.kill(signal)
   try {
     process.kill(-child.pid, signal)
   } catch (error) {
@@ -74,10 +78,11 @@ export const makeCommand =
     const { command } = input
     const problem = await problemWith(command, context.workspace)
     if (problem !== undefined) return { status: "error", error: toolError("invalid_arguments", problem) }
-    const child = spawn("/bin/sh", ["-c", String(command)], {
+    const child = spawn(String(command), {
+      shell: true,
       cwd: context.workspace,
       env: { ...environment },
-      detached: true,
+      detached: !onWindows,
       stdio: ["ignore", "pipe", "pipe"]
     })
     const output = new CappedOutput()

@@ -173,13 +173,11 @@ export class Client {
       if (outcome instanceof Link) {
         const end = await this.use(outcome, isFirst)
         isFirst = false
-        failures = 0
         lostMs = this.nowMs()
         if (isFinal(end.code))
           return this.fail(new SentAway(end.code, end.reason || "the server ended the connection for good"))
-        // Too far behind is no fault of the server: the reader may come back at once.
-        if (end.code === 4014) continue
-        failures += 1
+        // A server that takes connections only to end them is waited for longer and longer.
+        failures = outcome.isProven ? 1 : failures + 1
         await this.wait(end, failures)
       } else {
         failures += 1

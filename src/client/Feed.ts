@@ -58,8 +58,9 @@ export class Feed {
     if (entry === undefined) return undefined
     this.at += 1
     this.chars -= entry.chars
-    if (this.at === this.frames.length) {
-      this.frames = []
+    // A reader that never quite catches up must not keep what it has read.
+    if (this.at === this.frames.length || this.at >= clientLimits.feedFramesMax) {
+      this.frames = this.frames.slice(this.at)
       this.at = 0
     }
     return entry.frame

@@ -30,6 +30,8 @@ export class Link {
   readonly ended: Promise<LinkEnd>
   welcome: Welcome | undefined
   lastHeardMs = 0
+  /** Something sensible came after the welcome. */
+  isProven = false
   private readonly socket: SocketLike
   private readonly waiting = new Map<string, Waiting>()
   private readonly feeds = new Map<string, Feed>()
@@ -140,8 +142,9 @@ export class Link {
     if (typeof data !== "string" || this.isOver) return
     this.lastHeardMs = this.nowMs()
     const frame = parseFrame(data)
-    if (frame === undefined) this.drop("the server sent what is not JSON")
-    else if (frame.sub !== undefined) {
+    if (frame === undefined) return void this.drop("the server sent what is not JSON")
+    this.isProven ||= this.welcome !== undefined
+    if (frame.sub !== undefined) {
       const key = frame.attention === undefined ? frame.sub : attentionKey
       this.feeds.get(key)?.push(frame as PushedFrame, data.length)
     } else if (typeof frame.id === "string") this.settle(frame.id, frame as AnswerFrame)

@@ -52,6 +52,27 @@ describe("the command loads", () => {
     }
   )
 
+  it("as a library no more than the client and the codes of the protocol, so that a browser can", () => {
+    const source = new URL("../../src/client/Client.ts", import.meta.url).href
+    const run = spawnSync(
+      process.execPath,
+      [
+        "--import",
+        `data:text/javascript,${encodeURIComponent(listing)}`,
+        "--input-type=module",
+        "-e",
+        `await import(${JSON.stringify(source)})`
+      ],
+      { encoding: "utf8" }
+    )
+    expect(run.status, run.stderr).toBe(0)
+    const loaded = [...run.stderr.matchAll(/^loads (?:file|node):(.*)$/gm)].map(([, path = ""]) =>
+      path.replace(/^.*\/src\//, "src/")
+    )
+    expect(loaded).toContain("src/client/Client.ts")
+    expect(loaded.filter((path) => !/^src\/(client\/\w+|wire\/Codes)\.ts$/.test(path))).toEqual([])
+  })
+
   it("for serve no provider before a conversation needs it", () => {
     const loaded = loadedBy("serve", "--port", "70000")
     expect(loaded).toContain("src/main/ServeVerb.ts")

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { backoffMs } from "#src/client/Backoff.ts"
 import { Client, type ClientOptions, type ConnectionChange, clientLimits, type TailItem } from "#src/client/Client.ts"
+import { Feed } from "#src/client/Feed.ts"
 import { readingOperations } from "#src/client/Wire.ts"
 import { operationNames, operations } from "#src/wire/Operations.ts"
 import { WireServer } from "../support/client/wireServer.ts"
@@ -87,6 +88,22 @@ describe("connecting", () => {
     const client = await connect({ giveUpAfterMs: 100 })
     await server.stop()
     await expect(client.call("stats", {})).rejects.toMatchObject({ _tag: "NoServer" })
+  })
+
+  it("waits longer and longer for a server that ends every connection, and survives what is no JSON", async () => {
+    const waits: Array<number> = []
+    const client = await connect({
+      onConnection: (change) => void (change.type === "lost" && waits.push(change.retryInMs))
+    })
+    let babbles = 4
+    server.intercept = (message, socket) => {
+      if (message["op"] !== "stats" || babbles === 0) return false
+      babbles -= 1
+      socket.send("this is {no JSON")
+      return true
+    }
+    expect(await client.call("stats", {})).toEqual({ runes: 0 })
+    expect(waits).toEqual([25, 50, 100, 200])
   })
 
   it("tells when the connection is lost and when it is back", async () => {
@@ -385,6 +402,22 @@ describe("attention", () => {
     server.dropAll()
     expect((await updates.next()).value).toMatchObject({ items: [{ call_id: "call_1" }, { call_id: "call_2" }] })
     await updates.return()
+  })
+})
+
+describe("the frames that wait for a reader", () => {
+  it("are let go of when they are read, also by a reader that never quite catches up", async () => {
+    const feed = new Feed(() => {})
+    const { signal } = new AbortController()
+    const frame = (id: number) => ({ sub: "s", gap: { from: id, to: id, reason: "" } })
+    for (let id = 0; id < 3; id += 1) feed.push(frame(id), 1)
+    for (let id = 3; id < clientLimits.feedFramesMax * 4; id += 1) {
+      feed.push(frame(id), 1)
+      expect(await feed.next(signal)).toEqual(frame(id - 3))
+    }
+    expect((feed as unknown as { readonly frames: ReadonlyArray<unknown> }).frames.length).toBeLessThan(
+      clientLimits.feedFramesMax + 8
+    )
   })
 })
 

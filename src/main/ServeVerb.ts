@@ -5,6 +5,7 @@ import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
 import { builtinTools } from "../tool/builtin/Builtin.ts"
+import { limits } from "../wire/Limits.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
 
 export interface ServeParts {
@@ -99,6 +100,8 @@ export const makeServe = (parts: ServeParts): Verb => ({
       announce(terminal, server, parts.version, values.json ?? false)
       await aborted(stop)
       await server.close()
+      // What ignores being stopped must not keep the process; everything acknowledged is durable.
+      setTimeout(() => process.exit(exitCode.done), limits.exitWithinMs).unref()
       return exitCode.done
     } catch (error) {
       const reason = whyNot(error)

@@ -26,7 +26,7 @@ export const limits = {
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
   /** One page on its way to a reader that catches up. */
-  catchUpPageBytes: 262_144,
+  catchUpPageBytes: 131_072,
   /** Pages a topic keeps for readers that catch up side by side. */
   pagesKeptPerTopic: 4,
   /** Conversations that one follower of everything catches up with side by side. */
@@ -53,6 +53,8 @@ export const limits = {
   requestWithinMs: 60_000,
   /** Everything a stop may take: answers, commits, delivery, goodbyes. */
   drainMs: 10_000,
+  /** After that, what still runs is left behind. */
+  exitWithinMs: 1_000,
   answerWithinMs: 2_000,
   deliverWithinMs: 2_000,
   goodbyeMs: 1_000

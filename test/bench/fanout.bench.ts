@@ -97,7 +97,7 @@ const idle = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
   collectGarbage()
   const before = process.memoryUsage().rss
   const frames = [JSON.stringify({ id: "0", op: "hello", protocol: 1 })]
-  const sink = await Sink.open({ port: door.server.port, token, connections: IDLE, frames, mark: '"rune":' })
+  const sink = await Sink.open({ port: door.server.port, token, connections: IDLE, frames })
   await sleep(1_000)
   collectGarbage()
   const bytesEach = (process.memoryUsage().rss - before) / IDLE

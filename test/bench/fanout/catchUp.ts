@@ -40,7 +40,7 @@ export const measureCatchUp = async (directory: string, runes: number) => {
     files = Math.min(files, await secondsOf(() => readFiles(directory)))
     const hello = JSON.stringify({ id: "0", op: "hello", protocol: 1 })
     const { port } = door.server
-    const sink = await Sink.open({ port, token, connections: 1, frames: [hello], mark: '"rune":' })
+    const sink = await Sink.open({ port, token, connections: 1, frames: [hello] })
     const took = await secondsOf(async () => {
       sink.send({ id: "1", op: "subscribe", conversation_id: conversationId })
       await sink.until(() => sink.least >= runes)

@@ -38,7 +38,7 @@ export const measureOurs = async (directory: string, conversations: number): Pro
     JSON.stringify({ id: "0", op: "hello", protocol: 1 }),
     JSON.stringify({ id: "1", op: "subscribe", conversation_id: idOf(0).replace(/0$/, "{n}"), after: "tail" })
   ]
-  const sink = await Sink.open({ port: door.server.port, token, connections: conversations, frames, mark: '"rune":' })
+  const sink = await Sink.open({ port: door.server.port, token, connections: conversations, frames })
   await sleep(1_000)
   const perSecond: Array<number> = []
   for (let round = 0; round < 2; round++) {
@@ -85,7 +85,7 @@ const measureBare = async (conversations: number, seconds: number, keep: Keep): 
   sockets.on("connection", (socket) => clients.push(socket))
   await once(http.listen(0, "127.0.0.1"), "listening")
   const { port } = http.address() as AddressInfo
-  const sink = await Sink.open({ port, token: "none", connections: conversations, frames: [], mark: '"rune":' })
+  const sink = await Sink.open({ port, token: "none", connections: conversations, frames: [] })
   while (clients.length < conversations) await sleep(5)
   const startedMs = performance.now()
   let sent = 0

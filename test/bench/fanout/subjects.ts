@@ -48,7 +48,7 @@ export const openOurs = async (directory: string, connections: number): Promise<
   }
   await publish()
   const { port } = door.server
-  const sink = await Sink.open({ port, token, connections, frames: follow, mark: '"rune":' })
+  const sink = await Sink.open({ port, token, connections, frames: follow })
   await sink.until(() => sink.least >= 1)
   const close = async (): Promise<void> => {
     await sink.close()
@@ -68,7 +68,7 @@ export const openBare = async (connections: number): Promise<Publisher> => {
   })
   await once(http.listen(0, "127.0.0.1"), "listening")
   const { port } = http.address() as AddressInfo
-  const sink = await Sink.open({ port, token: "none", connections, frames: [], mark: '"rune":' })
+  const sink = await Sink.open({ port, token: "none", connections, frames: [] })
   while (clients.size < connections) await sleep(5)
   let eventId = 0
   const publish = (): void => {

@@ -1,5 +1,6 @@
 // Goal: a call happens once and a tail has every rune once, whatever happens to the connection. Method: the client over
 // real sockets against a small server whose log outlives its restarts, dropped and restarted at random places.
+// Verifies: G7
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { backoffMs } from "#src/client/Backoff.ts"
 import { Client, type ClientOptions, type ConnectionChange, clientLimits, type TailItem } from "#src/client/Client.ts"

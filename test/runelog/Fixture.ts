@@ -153,3 +153,17 @@ export const flipBit = (content: Uint8Array, bit: number): Buffer => {
   copy[bit >>> 3]! ^= 1 << (bit & 7)
   return copy
 }
+
+/** A disk that differs from another in a few calls. */
+export const withCalls = (disk: Disk, calls: Partial<Disk>): Disk => ({
+  open: (path, mode) => disk.open(path, mode),
+  makeDirectory: (path) => disk.makeDirectory(path),
+  list: (path) => disk.list(path),
+  rename: (from, to) => disk.rename(from, to),
+  remove: (path) => disk.remove(path),
+  removeTree: (path) => disk.removeTree(path),
+  exists: (path) => disk.exists(path),
+  syncDirectory: (path) => disk.syncDirectory(path),
+  lock: (path) => disk.lock(path),
+  ...calls
+})

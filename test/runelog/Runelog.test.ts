@@ -18,6 +18,7 @@ import {
   openSmall,
   segmentPath,
   snapshotOf,
+  withCalls,
   withFiles,
   writeFileOf
 } from "./Fixture.ts"
@@ -390,20 +391,12 @@ describe("many logs", () => {
     for (let log = 0; log < 20; log++) await fill(first, `log-${log}`, 1, 30)
     await first.close()
     const opened: Array<string> = []
-    const watching: Disk = {
-      ...makeDiskMemory(),
+    const watching = withCalls(disk, {
       open: (path, mode) => {
         opened.push(path)
         return disk.open(path, mode)
-      },
-      makeDirectory: (path) => disk.makeDirectory(path),
-      list: (path) => disk.list(path),
-      exists: (path) => disk.exists(path),
-      remove: (path) => disk.remove(path),
-      rename: (from, to) => disk.rename(from, to),
-      syncDirectory: (path) => disk.syncDirectory(path),
-      lock: (path) => disk.lock(path)
-    }
+      }
+    })
     const runelog = await openSmall({ disk: watching })
     expect(opened.filter((path) => path.includes("/runelog/"))).toEqual([])
     await runelog.head("log-7")

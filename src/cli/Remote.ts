@@ -121,7 +121,7 @@ const describe = (error: unknown): Failure | undefined => {
 
 /** The conversation a person means: its id, the beginning of one that fits only one, or `last` for the newest. */
 export const findConversation = async (client: Client, named: string): Promise<string> => {
-  if (/^conv_[0-9a-z]{16,}$/.test(named)) return named
+  if (named === "*" || /^conv_[0-9a-z]{16,}$/.test(named)) return named
   if (named === "last") {
     const { items } = await client.call("conversation.list", { limit: 1 })
     const [newest] = items

@@ -103,6 +103,32 @@ describe("a conversation at the command line", () => {
     expect(echs(["restore", id]).code).toBe(0)
   })
 
+  it("is steered in the middle of its turn", async () => {
+    const { conversation_id: id } = json(["send", "--new", "--model", "scripted/demo", "go"])
+    expect(json(["steer", id, "and be brief"])).toMatchObject({ conversation_id: id })
+    const steered = () => echs(["tail", id, "--once", "--kind", "turn.queued"]).stdout
+    expect(JSON.parse(steered())).toMatchObject({ payload: { input: "and be brief", mode: "steer" } })
+    expect(echs(["interrupt", id]).code).toBe(0)
+  })
+
+  it("is one of all in a tail of everything", async () => {
+    const tail = startCommand(data, ["tail", "*", "--kind", "turn.completed"])
+    const ids = new Set<string>()
+    const seen = () => new Set([...tail.stdout().matchAll(/"conversation_id":"(conv_\w+)"/g)].map(([, id]) => id))
+    await expect
+      .poll(
+        () => {
+          ids.add(json(["send", "--new", "--wait", "x"]).conversation_id)
+          return seen().size
+        },
+        { timeout: 30_000 }
+      )
+      .toBeGreaterThanOrEqual(2)
+    expect([...seen()].filter((id) => !ids.has(id ?? ""))).toEqual([])
+    tail.child.kill("SIGINT")
+    expect(await tail.ended).toBe(130)
+  })
+
   it("chats line by line from a pipe", () => {
     const run = echs(["chat", "--model", "scripted/echo"], "first line\nsecond line\n")
     expect(run.code, run.stderr).toBe(0)

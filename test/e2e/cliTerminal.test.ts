@@ -100,6 +100,16 @@ describe("a chat at a terminal", () => {
     expect(terminal.isCursorShown()).toBe(true)
   })
 
+  it("ends with 130 on an interrupt in the middle of a turn, which goes on", async () => {
+    const terminal = open(100, "chat", "--model", "scripted/demo", "--workspace", workspace)
+    await shows(() => terminal.screen()).toMatch(/^›$/m)
+    terminal.press("show me", "Enter")
+    await shows(() => terminal.screen()).toContain("I will show")
+    terminal.press("C-c")
+    await shows(() => terminal.screen()).toMatch(/the turn goes on without you: echs tail conv_[\s\S]*exit 130/)
+    expect(terminal.isCursorShown()).toBe(true)
+  })
+
   it("ends with 130 on an interrupt while it waits for a line", async () => {
     const terminal = open(100, "chat", "--model", "scripted/echo")
     await shows(() => terminal.screen()).toMatch(/^›$/m)

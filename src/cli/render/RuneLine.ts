@@ -9,9 +9,19 @@ const kindColumns = 24
 const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 const textKeptMax = 2_000
 
+const namesMax = 1_000
+
+/** The first characters of an id after its prefix, if others have been seen too. */
+const shortName = (seen: Set<string>, id: string): string => {
+  if (id === "") return ""
+  if (seen.size < namesMax) seen.add(id)
+  return seen.size > 1 ? `${id.slice(id.indexOf("_") + 1).slice(0, 4)} ` : ""
+}
+
 export class RuneLines {
   private readonly terminal: Terminal
-  private readonly agents = new Map<string, string>()
+  private readonly agents = new Set<string>()
+  private readonly conversations = new Set<string>()
   private speech = ""
   private spun = 0
 
@@ -25,7 +35,7 @@ export class RuneLines {
     const { mark, text, tone } = runeText(rune)
     const id = String(rune.event_id).padStart(5)
     const time = columns >= 100 ? `${clock(rune.ts_ms)} ` : ""
-    const agent = this.agentTag(rune)
+    const agent = this.tagOf(rune)
     const kind = pad(fitStart(safeText(rune.kind), kindColumns), kindColumns)
     const left = columns - id.length - 1 - time.length - 2 - kindColumns - 1 - agent.length
     const said = fitStart(text, left)
@@ -34,12 +44,9 @@ export class RuneLines {
     return `${paint("quiet", `${id} ${time}`)}${sign} ${paint("quiet", kind)} ${paint("accent", agent)}${shown}`.trimEnd()
   }
 
-  /** Names the agent once there is more than one. */
-  private agentTag(rune: AnyRune): string {
-    const { agent_id: id } = rune
-    if (id === undefined) return ""
-    if (!this.agents.has(id)) this.agents.set(id, id.slice(4, 8))
-    return this.agents.size > 1 ? `${this.agents.get(id) ?? ""} ` : ""
+  /** Names the conversation and the agent, each once there is more than one. */
+  private tagOf({ agent_id: agent, conversation_id: conversation }: AnyRune): string {
+    return `${shortName(this.conversations, conversation)}${shortName(this.agents, agent ?? "")}`
   }
 
   /** Follows the conversation for the line of progress; undefined when there is nothing under way. */

@@ -33,7 +33,10 @@ export const makeTail = (parts: RemoteParts): Verb =>
     positionals: { min: 1, max: 1 },
     options,
     example: "echs tail last --kind 'tool.*'",
-    notes: ['CONVERSATION is an id, the beginning of one, or "last". Ctrl-C ends it with exit code 130.'],
+    notes: [
+      'CONVERSATION is an id, the beginning of one, "last", or "*" for all of them, from now on.',
+      "Ctrl-C ends it with exit code 130."
+    ],
     isPatient: true,
     onConnection: tellConnection,
     run: async ({ client, positionals: [named = ""], values, terminal }) => {
@@ -45,7 +48,7 @@ export const makeTail = (parts: RemoteParts): Verb =>
           ? jsonLines(terminal)
           : personLines(terminal, values.deltas === true)
       const tail = client.tail(conversationId, {
-        after: cursorOf(values.after),
+        after: cursorOf(values.after ?? (conversationId === "*" ? "tail" : undefined)),
         signal,
         ...(values.kind === undefined ? {} : { kinds: values.kind }),
         ...(visibility === undefined ? {} : { visibility })

@@ -1,7 +1,7 @@
 // The seal of a segment: its last frame, after which the file never changes. It carries a digest over all
 // bytes before it and over the seal of the segment before, so a log of sealed segments can be shown to be
 // whole and unaltered from its newest digest alone.
-import { type Bytes, FRAME_HEADER_BYTES, bytesOf, frameKind, sealFrame } from "./Frame.ts"
+import { type Bytes, bytesOf, FRAME_HEADER_BYTES, frameKind, sealFrame } from "./Frame.ts"
 
 export interface Seal {
   /** Frames before the seal, thinned markers included. */
@@ -14,7 +14,10 @@ export interface Seal {
   readonly previousSha256: string
 }
 
-export const encodeSealFrame = (seal: Seal, place: { readonly eventId: number; readonly previousCrc: number }): Buffer => {
+export const encodeSealFrame = (
+  seal: Seal,
+  place: { readonly eventId: number; readonly previousCrc: number }
+): Buffer => {
   const body = JSON.stringify({
     frames: seal.frames,
     head_crc: seal.headCrc,
@@ -38,8 +41,14 @@ export const encodeSealFrame = (seal: Seal, place: { readonly eventId: number; r
 export const parseSeal = (body: string): Seal | undefined => {
   try {
     const { frames, head_crc, sha256, previous_sha256 } = JSON.parse(body) as Record<string, unknown>
-    const valid = Number.isInteger(frames) && Number.isInteger(head_crc) && typeof sha256 === "string" && typeof previous_sha256 === "string"
-    return valid ? { frames: frames as number, headCrc: head_crc as number, sha256, previousSha256: previous_sha256 } : undefined
+    const valid =
+      Number.isInteger(frames) &&
+      Number.isInteger(head_crc) &&
+      typeof sha256 === "string" &&
+      typeof previous_sha256 === "string"
+    return valid
+      ? { frames: frames as number, headCrc: head_crc as number, sha256, previousSha256: previous_sha256 }
+      : undefined
   } catch {
     return undefined
   }

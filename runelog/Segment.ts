@@ -59,7 +59,8 @@ export const decodeSegmentHeader = (buffer: Buffer): DecodedSegmentHeader => {
 }
 
 const NAME_DIGITS = 16
-export const segmentFileName = (firstEventId: number): string => `${String(firstEventId).padStart(NAME_DIGITS, "0")}.seg`
+export const segmentFileName = (firstEventId: number): string =>
+  `${String(firstEventId).padStart(NAME_DIGITS, "0")}.seg`
 export const indexFileName = (firstEventId: number): string => `${String(firstEventId).padStart(NAME_DIGITS, "0")}.idx`
 
 export type LogFile =

@@ -29,7 +29,11 @@ export class Slabs {
 
   take(bytesMin: number): Slab {
     const spare = bytesMin <= this.slabBytes ? this.spare.pop() : undefined
-    const slab = spare ?? { ...bytesOf(Buffer.allocUnsafeSlow(Math.max(bytesMin, this.slabBytes))), used: 0, references: 0 }
+    const slab = spare ?? {
+      ...bytesOf(Buffer.allocUnsafeSlow(Math.max(bytesMin, this.slabBytes))),
+      used: 0,
+      references: 0
+    }
     slab.used = 0
     this.liveBytes += slab.buffer.length
     slab.references = 1

@@ -80,7 +80,8 @@ const frameAt = ({ buffer, view }: Bytes, start: number, wanted: number): Frame 
 export const readPage = async (options: OpenLogOptions, log: LogState, request: ReadRequest): Promise<Page> => {
   const { after, bytesMax } = request
   if (!Number.isSafeInteger(after) || after < 0) throw new ReadInvalid({ log: log.name, field: "after", value: after })
-  if (!(bytesMax >= 0)) throw new ReadInvalid({ log: log.name, field: "bytesMax", value: bytesMax })
+  const isCount = bytesMax === Number.POSITIVE_INFINITY || (Number.isSafeInteger(bytesMax) && bytesMax >= 0)
+  if (!isCount) throw new ReadInvalid({ log: log.name, field: "bytesMax", value: bytesMax })
   const head = log.durableEventId
   if (after >= head && log.damage !== undefined) throw damageAtEnd(log)
   if (after > head) throw new CursorBeyondEnd({ log: log.name, after, head })

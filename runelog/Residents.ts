@@ -41,6 +41,12 @@ export class Residents {
     this.logs.delete(log)
   }
 
+  /** Forgets a log that is idle. */
+  rest(log: string): void {
+    const state = this.logs.get(log)
+    if (state !== undefined && isIdle(state)) this.logs.delete(log)
+  }
+
   /** The state of a log, from memory or from its directory. It may be forgotten before the caller goes on. */
   find(log: string): Promise<LogState> {
     const resident = this.logs.get(log)

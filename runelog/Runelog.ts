@@ -299,6 +299,11 @@ export class Runelog {
     })
   }
 
+  /** Nobody needs the log for a while: what memory holds of it is forgotten if nothing is lost by that. */
+  rest(log: string): void {
+    this.residents.rest(log)
+  }
+
   get stats(): RunelogStats {
     const { journal, slabs } = this.parts
     return {

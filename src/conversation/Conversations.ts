@@ -30,6 +30,8 @@ export interface ConversationLog extends RuneSink {
   readonly snapshot: (conversationId: ConversationId) => Promise<ConversationState | undefined>
   /** Reads the state before it returns; later changes are not its business. */
   readonly saveSnapshot: (state: ConversationState) => Promise<void>
+  /** The conversation has left memory; what others keep of it may go too. */
+  readonly rest?: (conversationId: ConversationId) => void
   /** Runes after the given event, page by page. */
   readonly pages: (conversationId: ConversationId, after: number) => AsyncIterable<ReadonlyArray<AnyRune>>
 }
@@ -298,6 +300,7 @@ export class Conversations {
     if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
     this.forget(resident)
     if (resident.isSnapshotDue) this.saveSnapshot(resident)
+    this.options.log.rest?.(id)
     return true
   }
 

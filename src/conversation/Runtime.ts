@@ -42,8 +42,12 @@ export interface Live {
 
 export interface RuntimeOptions {
   readonly store: RuneStore
-  /** The log has no room for more appends right now, and when it has. */
-  readonly pressure: { readonly busy: () => boolean; readonly ready: () => Promise<void> }
+  /** The log has no room for more appends right now, and when it has; and what it may forget. */
+  readonly pressure: {
+    readonly busy: () => boolean
+    readonly ready: () => Promise<void>
+    readonly rest?: (conversationId: ConversationId) => void
+  }
   readonly snapshots?: SnapshotPort
   /** Where outputs go that are too long for a result. */
   readonly keepOutput?: (output: string) => Promise<BlobRef>
@@ -77,6 +81,7 @@ const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): Conve
   },
   busy: pressure.busy,
   ready: pressure.ready,
+  ...(pressure.rest === undefined ? {} : { rest: pressure.rest }),
   snapshot: async (conversationId) => snapshots?.newest(conversationId),
   saveSnapshot: async (state) => snapshots?.save(state),
   pages: (conversationId, after) => runesAfter(store, conversationId, after)

@@ -1,0 +1,282 @@
+// Goal: pages continue each other from any cursor, whatever their size, from memory and from disk, and filters leave out
+// nothing else. Method: logs of several segments, read in every way; indexes and files that lie.
+// Verifies: INV-RESUME-NO-GAPS, INV-RESUME-NO-DUPLICATES
+import { describe, expect, it } from "vitest"
+import type { Disk } from "#runelog/Disk.ts"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { CursorBeyondEnd, LogDamaged, ReadInvalid, SegmentCorrupt } from "#runelog/Errors.ts"
+import { decodeIndex, encodeIndex } from "#runelog/IndexFile.ts"
+import { KIB } from "#runelog/Limits.ts"
+import type { Runelog } from "#runelog/Runelog.ts"
+import {
+  bodiesOf,
+  contentOf,
+  diskOf,
+  entryOf,
+  errorOf,
+  fill,
+  flipBit,
+  indexPath,
+  openSmall,
+  readFileOf,
+  segmentPath,
+  snapshotOf,
+  withCalls,
+  withFiles,
+  writeFileOf
+} from "./Fixture.ts"
+
+const bodies = (from: number, to: number): ReadonlyArray<unknown> =>
+  Array.from({ length: to - from + 1 }, (_, at) => entryOf(from + at).body)
+
+const inMemory = { segmentWriteBytes: 1024 * KIB }
+
+const written = async (events: number, options: Parameters<typeof openSmall>[0] = {}): Promise<Runelog> => {
+  const runelog = await openSmall(options)
+  await fill(runelog, "a", 1, events)
+  return runelog
+}
+
+describe.each([
+  ["memory", async () => written(80, { limits: inMemory })],
+  [
+    "disk",
+    async () => {
+      const runelog = await written(80)
+      await runelog.checkpoint()
+      return runelog
+    }
+  ],
+  ["both", async () => written(80)],
+  [
+    "disk after a restart",
+    async () => {
+      const disk = makeDiskMemory()
+      await (await written(80, { disk })).close()
+      return openSmall({ disk })
+    }
+  ]
+])("pages from %s", (_, open) => {
+  it("give every event from every cursor once, in order, whatever their size", async () => {
+    const runelog = await open()
+    for (const bytesMax of [0, 1, 33, 200, 5000, 10_000_000, Number.POSITIVE_INFINITY]) {
+      for (const after of [0, 1, 37, 78, 79, 80]) {
+        const content = await contentOf(runelog, "a", { after, bytesMax })
+        expect(content.error).toBeUndefined()
+        expect(bodiesOf(content)).toEqual(bodies(after + 1, 80))
+        expect(content.frames.map(({ eventId, lastEventId }) => lastEventId - eventId)).toEqual(
+          content.frames.map(() => 0)
+        )
+      }
+    }
+  })
+
+  it("hold about as much as was asked for", async () => {
+    const runelog = await open()
+    const page = await runelog.read("a", { after: 0, bytesMax: 500 })
+    expect(page.frames.length).toBeGreaterThan(1)
+    expect(page.frames.reduce((sum, { body }) => sum + body.length + 32, 0)).toBeLessThanOrEqual(500 + 200)
+    expect(page).toMatchObject({ next: page.frames.at(-1)!.eventId, head: 80 })
+  })
+
+  it("leave out what a filter excludes, and move over it", async () => {
+    const runelog = await open()
+    const content = await contentOf(runelog, "a", { filter: { families: new Set([3]) }, bytesMax: 300 })
+    expect(content.frames.map(({ eventId }) => eventId)).toEqual(
+      bodies(1, 80).flatMap((__, at) => ((at + 1) % 4 === 3 ? [at + 1] : []))
+    )
+    const none = await runelog.read("a", { after: 0, filter: { visibilityMax: 0, families: new Set([9]) } })
+    expect(none.frames).toEqual([])
+    expect(none.next).toBeGreaterThan(0)
+  })
+
+  it("are empty at the head, and refused beyond it", async () => {
+    const runelog = await open()
+    expect(await runelog.read("a", { after: 80 })).toEqual({ frames: [], next: 80, head: 80 })
+    expect(await errorOf(runelog.read("a", { after: 81 }))).toEqual(
+      new CursorBeyondEnd({ log: "a", after: 81, head: 80 })
+    )
+  })
+
+  it("are refused when they make no sense", async () => {
+    const runelog = await open()
+    for (const after of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(await errorOf(runelog.read("a", { after }))).toEqual(
+        new ReadInvalid({ log: "a", field: "after", value: after })
+      )
+    }
+    for (const bytesMax of [-1, 0.5, Number.NaN]) {
+      expect(await errorOf(runelog.read("a", { after: 0, bytesMax }))).toBeInstanceOf(ReadInvalid)
+    }
+  })
+})
+
+describe("visibility", () => {
+  it("is kept and filtered by", async () => {
+    const runelog = await openSmall()
+    for (const [at, visibility] of [0, 1, 2, 1, 0].entries()) {
+      await runelog.append("a", at + 1, [{ body: "x", visibility, stream: at, family: 200 }])
+    }
+    const ids = async (visibilityMax: number) =>
+      (await contentOf(runelog, "a", { filter: { visibilityMax } })).frames.map(({ eventId }) => eventId)
+    expect(await ids(0)).toEqual([1, 5])
+    expect(await ids(1)).toEqual([1, 2, 4, 5])
+    expect(await ids(2)).toEqual([1, 2, 3, 4, 5])
+    const { frames } = await contentOf(runelog, "a")
+    expect(frames.map(({ family, stream, visibility }) => [visibility, stream, family])).toEqual([
+      [0, 0, 200],
+      [1, 1, 200],
+      [2, 2, 200],
+      [1, 3, 200],
+      [0, 4, 200]
+    ])
+  })
+})
+
+describe("a frame larger than a page", () => {
+  it("is a page of its own", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk })
+    await runelog.append("a", 1, [{ body: "small" }])
+    await runelog.append("a", 2, [{ body: "x".repeat(20_000) }])
+    await runelog.append("a", 3, [{ body: "small" }])
+    for (const step of ["before", "after"]) {
+      const pages: Array<number> = []
+      for (let after = 0; after < 3; ) {
+        const page = await runelog.read("a", { after, bytesMax: 100 })
+        pages.push(page.frames.length)
+        after = page.next
+      }
+      expect(pages, step).toEqual([1, 1, 1])
+      await runelog.checkpoint()
+    }
+  })
+})
+
+describe("readers at once", () => {
+  it("open the segments of a log together and agree", async () => {
+    const disk = makeDiskMemory()
+    await (await written(120, { disk })).close()
+    const runelog = await openSmall({ disk, limits: { openFilesMax: 1 } })
+    const cursors = Array.from({ length: 120 }, (_, at) => (at * 37) % 120)
+    const contents = await Promise.all(cursors.map((after) => contentOf(runelog, "a", { after, bytesMax: 700 })))
+    for (const [at, content] of contents.entries()) {
+      expect(content.error).toBeUndefined()
+      expect(bodiesOf(content)).toEqual(bodies(cursors[at]! + 1, 120))
+    }
+  })
+})
+
+const closedFiles = async () => {
+  const disk = makeDiskMemory()
+  await (await written(60, { disk })).close()
+  const files = await snapshotOf(disk)
+  const firstIds = [...files.keys()].flatMap((path) =>
+    path.endsWith(".seg") ? [Number.parseInt(path.slice(-20), 10)] : []
+  )
+  return { files, firstIds }
+}
+
+describe("an index that lies", () => {
+  it("is found out, and the segment read without it", async () => {
+    const { files, firstIds } = await closedFiles()
+    for (const firstEventId of firstIds.slice(0, 2)) {
+      const path = indexPath("a", firstEventId)
+      const content = decodeIndex(Buffer.from(files.get(path)!))!
+      const { crcs, ids, offsets } = content.index
+      const lies = [
+        { ...content.index, offsets: offsets.map((offset, at) => (at === 1 ? offset + 5 : offset)) },
+        { ...content.index, crcs: crcs.map((crc, at) => (at === 1 ? crc ^ 1 : crc)) },
+        { ...content.index, ids: ids.map((id, at) => (at === 1 ? id + 1 : id)) },
+        { ...content.index, offsets: offsets.map((offset) => offset + 3) }
+      ]
+      for (const index of lies) {
+        const disk = await diskOf(withFiles(files, { [path]: encodeIndex({ ...content, index }) }))
+        const runelog = await openSmall({ disk })
+        for (const after of [0, firstEventId, firstEventId + 3, firstEventId + 5]) {
+          const found = await contentOf(runelog, "a", { after, bytesMax: 200 })
+          expect(found.error).toBeUndefined()
+          expect(bodiesOf(found)).toEqual(bodies(after + 1, 60))
+        }
+        await runelog.append("a", 61, [{ body: "x" }])
+      }
+    }
+  })
+})
+
+/** The frame of an event in the first segment, by the sizes of those before it. */
+const offsetOf = (eventId: number): number => {
+  let offset = 128
+  for (let id = 1; id < eventId; id++) offset += 32 + Buffer.byteLength(entryOf(id).body as string)
+  return offset
+}
+
+describe("damage that is found while reading", () => {
+  it("ends the good prefix with its place, closes the log for appends, and is remembered", async () => {
+    const { files } = await closedFiles()
+    const path = segmentPath("a", 1)
+    const disk = await diskOf(withFiles(files, { [path]: flipBit(files.get(path)!, (offsetOf(10) + 40) * 8) }))
+    for (let start = 0; start < 2; start++) {
+      const runelog = await openSmall({ disk })
+      const content = await contentOf(runelog, "a")
+      expect(bodiesOf(content)).toEqual(bodies(1, 9))
+      expect(content.error).toEqual(
+        new SegmentCorrupt({ log: "a", file: path, offset: offsetOf(10), reason: "checksum mismatch" })
+      )
+      expect(await errorOf(runelog.append("a", 61, [{ body: "no" }]))).toBeInstanceOf(LogDamaged)
+      expect(await errorOf(runelog.seal("a"))).toBeInstanceOf(LogDamaged)
+      // Whoever has what is before can read what is behind.
+      const behind = await contentOf(runelog, "a", { after: 30 })
+      expect(bodiesOf(behind)).toEqual(bodies(31, 60))
+      expect(behind.error).toBeInstanceOf(SegmentCorrupt)
+      await runelog.close()
+    }
+  })
+
+  it("counts though the note of it cannot be written", async () => {
+    const { files } = await closedFiles()
+    const path = segmentPath("a", 1)
+    const disk = await diskOf(withFiles(files, { [path]: flipBit(files.get(path)!, (offsetOf(10) + 40) * 8) }))
+    const refusing = withCalls(disk, {
+      makeDirectory: async (place) => {
+        if (place.endsWith("quarantine")) throw new Error("read-only")
+        return disk.makeDirectory(place)
+      }
+    })
+    const runelog = await openSmall({ disk: refusing })
+    expect((await contentOf(runelog, "a")).error).toBeInstanceOf(SegmentCorrupt)
+    expect(await errorOf(runelog.append("a", 61, [{ body: "no" }]))).toBeInstanceOf(LogDamaged)
+  })
+
+  it("is told at any cursor where nothing is left to read", async () => {
+    const { files } = await closedFiles()
+    const path = segmentPath("a", 1)
+    const disk = await diskOf(withFiles(files, { [path]: flipBit(files.get(path)!, 100 * 8) }))
+    const runelog = await openSmall({ disk })
+    expect(await errorOf(runelog.read("a", { after: 0 }))).toMatchObject({
+      _tag: "SegmentCorrupt",
+      file: path,
+      offset: 0
+    })
+    expect(await errorOf(runelog.read("a", { after: 99 }))).toBeInstanceOf(SegmentCorrupt)
+  })
+
+  it("is a file that is gone, or shorter than what was written to it", async () => {
+    const disk: Disk = makeDiskMemory()
+    const runelog = await written(60, { disk, limits: { openFilesMax: 0 } })
+    await runelog.checkpoint()
+    const path = segmentPath("a", 1)
+    await writeFileOf(disk, path, (await readFileOf(disk, path)).subarray(0, 400))
+    const short = await contentOf(runelog, "a")
+    expect(short.error).toMatchObject({ _tag: "SegmentCorrupt", file: path, reason: "the file ends inside a frame" })
+    const other = await openSmall()
+    await other.append("b", 1, [{ body: "x" }])
+    const gone = makeDiskMemory()
+    const third = await written(60, { disk: gone, limits: { openFilesMax: 0 } })
+    await third.checkpoint()
+    await gone.remove(path)
+    expect(await errorOf(third.read("a", { after: 0 }))).toEqual(
+      new SegmentCorrupt({ log: "a", file: path, offset: 0, reason: "the file is missing" })
+    )
+  })
+})

@@ -1,0 +1,22 @@
+// Goal: a log that nobody needs costs no memory, and one that is needed is not forgotten. Method: a log on a disk in
+// memory, before and after a checkpoint.
+import { expect, it } from "vitest"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { Runelog } from "#runelog/Runelog.ts"
+
+const body = Buffer.from("{}")
+
+it("forgets a log at rest, keeps one whose frames are not in its segment, and knows both", async () => {
+  const log = await Runelog.open({ directory: "/d", disk: makeDiskMemory() })
+  await log.append("conv_a", 1, [{ body }])
+  log.rest("conv_a")
+  expect(log.stats.residentLogs).toBe(1)
+  await log.checkpoint()
+  log.rest("conv_a")
+  expect(log.stats.residentLogs).toBe(0)
+  log.rest("conv_unknown")
+  expect(await log.head("conv_a")).toBe(1)
+  await log.append("conv_a", 2, [{ body }])
+  expect(await log.head("conv_a")).toBe(2)
+  await log.close()
+})

@@ -88,7 +88,12 @@ const runtimeOf = (options: ServeOptions, store: Store, log: Log, door: () => Do
   return {
     ...options.runtime,
     store: store.runes,
-    pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
+    pressure: {
+      busy: () => store.runelog.busy,
+      ready: () => store.runelog.ready(),
+      rest: (conversationId) => store.runelog.rest(conversationId)
+    },
+    keepOutput: (output) => store.blobs.put(output, { mediaType: "text/plain" }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
     registry: makeRegistry({
       key,

@@ -48,7 +48,12 @@ export class Journal {
   /** Takes over a file that recovery found and emptied of meaning. */
   adopt(journal: JournalFile): void {
     this.free.push(journal)
-    this.nextNumber = Math.max(this.nextNumber, Number.parseInt(journal.name, 10) + 1)
+    this.avoid(journal.name)
+  }
+
+  /** No file is made under this name: there is one, whether it is used or about to be removed. */
+  avoid(name: string): void {
+    this.nextNumber = Math.max(this.nextNumber, Number.parseInt(name, 10) + 1)
   }
 
   /** Files with batches that may still be needed, the current one included. */

@@ -246,6 +246,7 @@ const takeOverJournal = async (parts: Parts, content: JournalContent, sequence: 
   for (const { name, path, bytes } of content.files.filter(isUsable)) {
     journal.adopt({ name, path, file: await disk.open(path, "write"), bytes, lastSequence: 0 })
   }
+  for (const { name } of content.files) journal.avoid(name)
   if (journal.files === 0) await journal.grow()
   // The names of files that a killed process made may be in memory only.
   else await disk.syncDirectory(directory).catch(syncFailed(directory))

@@ -13,6 +13,12 @@ export interface ChildOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** A run that is given up must leave nothing behind. */
+const running = new Set<ChildProcess>()
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
 const pathOf = (script: string): string => fileURLToPath(new URL(script, import.meta.url))
 
 let compileCache: string | undefined
@@ -46,17 +52,20 @@ export class ChildLines {
 
   /** Runs a TypeScript file of this folder with the Node of the tests, under another program if one is given. */
   constructor(script: string, args: ReadonlyArray<string>, options: ChildOptions = {}) {
-    const node = [process.execPath, pathOf(script), ...args]
+    // Older Nodes warn about what they run on; what a child says on standard error must mean something.
+    const node = [process.execPath, "--disable-warning=ExperimentalWarning", pathOf(script), ...args]
     const [command, ...rest] =
       options.program === undefined ? node : [options.program, ...(options.programArgs ?? []), ...node]
     const env = { ...cachedEnvironment(script), ...options.env }
     this.process = spawn(command!, rest, { stdio: ["pipe", "pipe", "pipe"], env })
+    running.add(this.process)
     this.process.stdin!.on("error", () => {})
     this.process.stdout!.setEncoding("utf8").on("data", (text: string) => this.#hear(text))
     this.process.stderr!.setEncoding("utf8").on("data", (text: string) => {
       this.errors += text
     })
     this.#ended = once(this.process, "close").then(() => {
+      running.delete(this.process)
       this.#isOver = true
       this.#tell()
     })

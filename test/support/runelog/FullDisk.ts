@@ -94,9 +94,9 @@ class FullDisk {
 
   /** Nobody is told that room came back: the engine looks when it is asked again. */
   async #goOn(): Promise<void> {
-    for (let attempt = 0; attempt < 10; attempt++) {
+    for (let attempt = 0; attempt < 1000; attempt++) {
       if (await this.#append(this.#logs[0]!, { terminal: false })) return
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await new Promise((resolve) => setTimeout(resolve, 10))
     }
     throw new Violation("no append is taken although there is room again")
   }

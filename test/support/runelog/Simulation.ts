@@ -63,7 +63,7 @@ const limitsFrom = (pick: <A>(values: ReadonlyArray<A>) => A): Partial<Limits> =
 class Simulation {
   readonly #options: SimulationOptions
   readonly #chance: () => number
-  readonly #limits: ResolvedLimits
+  #limits: ResolvedLimits
   readonly #logs: ReadonlyArray<LogModel>
   readonly #hazard: Hazard
   #disk = new DiskSim()
@@ -85,7 +85,7 @@ class Simulation {
   constructor(options: SimulationOptions) {
     this.#options = options
     this.#chance = randomFrom(options.seed)
-    this.#limits = resolveLimits(limitsFrom((values) => values[this.#below(values.length)]!))
+    this.#limits = this.#drawLimits()
     this.#logs = modelLogs(1 + this.#below(4))
     this.#hazard = makeHazard(options.hazard, this.#chance)
   }
@@ -97,6 +97,10 @@ class Simulation {
     return this.report
   }
 
+  #drawLimits(): ResolvedLimits {
+    return resolveLimits(limitsFrom((values) => values[this.#below(values.length)]!))
+  }
+
   #below(bound: number): number {
     return Math.floor(this.#chance() * bound)
   }
@@ -105,6 +109,8 @@ class Simulation {
     const inRecovery = this.#chance() < 0.3
     this.#arm(this.#below(inRecovery ? 60 : 400))
     if (this.#chance() < 0.2) await this.#verify()
+    // Settings may change from one start to the next.
+    if (this.#chance() < 0.3) this.#limits = this.#drawLimits()
     this.#hazard.befall(this.#disk)
     const runelog = await this.#open()
     if (runelog !== undefined) await this.#live(runelog)

@@ -6,5 +6,18 @@ import type { ExitCode } from "./cli/Verb.ts"
 import { readVersion } from "./config/Environment.ts"
 import { type Start, verbs } from "./main/Verbs.ts"
 
-export const main = (args: ReadonlyArray<string>, start: Start): Promise<ExitCode> =>
-  runCli({ version: readVersion(), verbs: verbs(start) }, args, processTerminal)
+/** How long a command that is done waits for a peer that does not say goodbye. */
+const lingerMs = 1_000
+
+/** Ends the process when something still holds it although all is said: a server that is frozen never closes its side. */
+const leave = (): void => {
+  const timer = setTimeout(() => (process.stdout.writableLength === 0 ? process.exit() : leave()), lingerMs)
+  timer.unref()
+}
+
+export const main = async (args: ReadonlyArray<string>, start: Start): Promise<ExitCode> => {
+  const code = await runCli({ version: readVersion(), verbs: verbs(start) }, args, processTerminal)
+  process.exitCode = code
+  leave()
+  return code
+}

@@ -118,8 +118,11 @@ export async function* tail(
         const item = position.take(frame)
         if (item !== undefined) yield item
       }
-    } finally {
+      // A name may be used again: nothing of the old subscription may come after the new one is open.
       await opened.leave()
+    } finally {
+      // Whoever stops reading does not wait for a server that may never answer.
+      void opened.leave()
     }
   }
 }
@@ -146,8 +149,11 @@ export async function* attention(
         if (typeof frame === "string") break
         if (frame.attention !== undefined) yield { changed: frame.attention }
       }
-    } finally {
+      // A name may be used again: nothing of the old subscription may come after the new one is open.
       await opened.leave()
+    } finally {
+      // Whoever stops reading does not wait for a server that may never answer.
+      void opened.leave()
     }
   }
 }

@@ -245,6 +245,23 @@ describe("a tail in a pipe", () => {
   })
 })
 
+describe("a server that is frozen", () => {
+  it("does not keep a command that is told to end", async () => {
+    const { conversation_id: id } = json(["send", "--new", "--wait", "one"])
+    const tail = startCommand(data, ["tail", id])
+    await expect.poll(tail.stdout, { timeout: 20_000 }).toContain('"turn.completed"')
+    server.child.kill("SIGSTOP")
+    try {
+      const askedMs = performance.now()
+      tail.child.kill("SIGINT")
+      expect(await tail.ended).toBe(130)
+      expect(performance.now() - askedMs).toBeLessThan(10_000)
+    } finally {
+      server.child.kill("SIGCONT")
+    }
+  })
+})
+
 describe("what is set", () => {
   it("is printed with its source, secrets masked", () => {
     const run = commandOn(data, { env: { OPENAI_API_KEY: "sk-abcdefghijklmnop", ECHS_PORT: "4711" } })([

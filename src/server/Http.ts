@@ -5,7 +5,7 @@ import { limits } from "../wire/Limits.ts"
 import { type Auth, bearerOf } from "./Auth.ts"
 import { OperationFailed, type Principal, type Shelf, visibilityCap } from "./Context.ts"
 import { EventStream, sendLines } from "./EventStream.ts"
-import { answerError, answerJson, answerText, readBody } from "./HttpAnswer.ts"
+import { answerError, answerJson, answerText, readBody, urlOf } from "./HttpAnswer.ts"
 import { describeError, type Log } from "./Log.ts"
 import type { Metrics } from "./Metrics.ts"
 import type { Operator } from "./Operate.ts"
@@ -70,13 +70,15 @@ export class Http {
     } catch (error) {
       const wire = wireErrorOf(error)
       if (wire.code === "internal") this.options.log.write("error", "a request failed", { cause: describeError(error) })
+      // What was not read of the body is not waited for.
+      if (!request.complete && !response.headersSent) response.setHeader("connection", "close")
       if (response.headersSent) response.destroy()
       else answerError(response, wire)
     }
   }
 
   private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url?.startsWith("/") === true ? `http://here${request.url}` : "http://here/")
+    const url = urlOf(request)
     if (url.pathname === "/healthz" && request.method === "GET") return answerJson(response, 200, this.options.health())
     const principal = this.options.auth.byToken(bearerOf(request.headers.authorization))
     if (principal === undefined) throw new OperationFailed("unauthorized", "the token is missing or wrong")

@@ -32,6 +32,12 @@ export const answerError = (response: ServerResponse, error: WireError, id?: str
   answerJson(response, errorCodes[error.code].http, id === undefined ? { error } : { id, error })
 }
 
+/** The address of a request; whatever it is, it is one on this server. */
+export const urlOf = (request: IncomingMessage): URL => {
+  const { url = "/" } = request
+  return new URL(url.startsWith("/") ? `http://here${url}` : "http://here/")
+}
+
 /** The text of a JSON body. */
 export const readBody = async (request: IncomingMessage): Promise<string> => {
   const type = request.headers["content-type"] ?? ""

@@ -14,7 +14,7 @@ import { Connection, type ConnectionHost, DoorSocket } from "./Connection.ts"
 import type { Principal } from "./Context.ts"
 import { Everything } from "./Everything.ts"
 import { Http } from "./Http.ts"
-import { answerJson } from "./HttpAnswer.ts"
+import { answerJson, urlOf } from "./HttpAnswer.ts"
 import { Live, type LiveText } from "./Live.ts"
 import { describeError, type Log } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
@@ -220,7 +220,7 @@ export class Server {
       return void stream.end(FORBIDDEN)
     }
     if (this.closing !== undefined) return void stream.end(AWAY)
-    if (new URL(request.url ?? "/", "http://here").pathname !== "/ws") return void stream.end(NOT_FOUND)
+    if (urlOf(request).pathname !== "/ws") return void stream.end(NOT_FOUND)
     const { authorization } = request.headers
     const known = this.auth.byToken(bearerOf(authorization))
     if (authorization !== undefined && known === undefined) return void stream.end(UNAUTHORIZED)

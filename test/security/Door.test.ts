@@ -112,6 +112,16 @@ describe("the door", () => {
     expect((await socket.error("hello", { protocol: 1 })).code).toBe("unauthorized")
   })
 
+  it("answers requests to addresses that are none, and stays", async () => {
+    const { port, token } = await open()
+    const lines = [`Host: 127.0.0.1:${port}`, `Authorization: Bearer ${token}`]
+    for (const target of ["//", "///ws", "/%", "/\\\\evil/ws", "http://evil.example/ws", "*", "/ws/../..//"]) {
+      expect(await statusOf(port, [`GET ${target} HTTP/1.1`, ...lines])).toBeGreaterThanOrEqual(400)
+      expect(await statusOf(port, [`GET ${target} HTTP/1.1`, ...lines, ...upgrade])).toBeGreaterThanOrEqual(400)
+    }
+    expect(await statusOf(port, ["GET /metrics HTTP/1.1", ...lines])).toBe(200)
+  })
+
   it("knows no other host or origin by its shape", () => {
     const hosts = allowedHosts("127.0.0.1", 4600)
     expect(checkDoor({ host: "127.0.0.1:4600", origin: "http://127.0.0.1:4600" }, hosts)).toBe("welcome")

@@ -1,0 +1,125 @@
+// Goal: recovery brings back what the journal holds and nothing else, again and again, and keeps what it cannot place. Method:
+// directories stopped in the middle, segments altered before the start.
+import { describe, expect, it } from "vitest"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { DiskSim } from "#runelog/DiskSim.ts"
+import { LogDamaged, SegmentCorrupt } from "#runelog/Errors.ts"
+import { KIB } from "#runelog/Limits.ts"
+import {
+  bodiesOf,
+  contentOf,
+  directory,
+  diskOf,
+  entryOf,
+  errorOf,
+  fill,
+  openSmall,
+  segmentPath,
+  snapshotOf,
+  withFiles
+} from "./Fixture.ts"
+
+const lazy = { segmentWriteBytes: 1024 * KIB }
+
+describe("recovery", () => {
+  it("is the same however often it is begun", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, limits: { segmentBytes: 600 } })
+    await fill(runelog, "a", 1, 12)
+    await runelog.checkpoint()
+    await fill(runelog, "a", 13, 25)
+    await fill(runelog, "b", 1, 5)
+    for (let steps = 0; steps < 60; steps++) {
+      const killed = disk.crash(steps)
+      let left = steps
+      killed.onOperation = () => {
+        left -= 1
+        if (left < 0) throw Object.assign(new Error("stopped"), { code: "EIO" })
+      }
+      await openSmall({ disk: killed, limits: { segmentBytes: 600 } }).catch(() => undefined)
+      const again = await openSmall({ disk: killed.killProcess(), limits: { segmentBytes: 600 } })
+      expect(again.readOnly).toBeUndefined()
+      expect(bodiesOf(await contentOf(again, "a"))).toEqual(Array.from({ length: 25 }, (_, at) => entryOf(at + 1).body))
+      expect(await again.head("b")).toBe(5)
+    }
+  })
+
+  it("holds no more memory than there may be", async () => {
+    const disk = makeDiskMemory()
+    const limits = { ...lazy, pendingBytesMax: 64 * KIB, journalFileBytes: 512 * KIB, inFlightBytesMax: 512 * KIB }
+    const runelog = await openSmall({ disk, limits: { ...limits, pendingBytesMax: 2048 * KIB } })
+    for (let eventId = 1; eventId <= 80; eventId++)
+      await runelog.append("a", eventId, [{ body: `${eventId}${"x".repeat(3000)}` }])
+    const copy = await diskOf(await snapshotOf(disk))
+    const again = await openSmall({ disk: copy, limits })
+    expect(again.recovered.batches).toBe(80)
+    expect(again.stats.memoryBytes).toBe(0)
+    expect(bodiesOf(await contentOf(again, "a")).map((body) => Number.parseInt(body, 10))).toEqual(
+      Array.from({ length: 80 }, (_, at) => at + 1)
+    )
+  })
+
+  it("applies removals in their order, and what came after them", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: lazy })
+    await fill(runelog, "a", 1, 3)
+    await runelog.remove("a")
+    await runelog.append("a", 1, [{ body: "second life" }])
+    await runelog.remove("a")
+    await runelog.append("a", 1, [{ body: "third life" }])
+    const again = await openSmall({ disk: await diskOf(await snapshotOf(disk)) })
+    expect(bodiesOf(await contentOf(again, "a"))).toEqual(["third life"])
+  })
+
+  it("keeps frames that continue nothing, names the gap and closes the log", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: lazy })
+    await fill(runelog, "a", 1, 5)
+    await runelog.checkpoint()
+    await fill(runelog, "a", 6, 8)
+    const files = await snapshotOf(disk)
+    const missing = await diskOf(withFiles(files, { [segmentPath("a", 1)]: undefined }))
+    const again = await openSmall({ disk: missing })
+    expect(again.readOnly).toBeUndefined()
+    expect(await again.head("a")).toBe(0)
+    const { error } = await contentOf(again, "a")
+    expect(error).toBeInstanceOf(SegmentCorrupt)
+    expect(error).toMatchObject({ reason: "the log ends at event 0, the journal goes on with 6" })
+    expect(await errorOf(again.append("a", 9, [{ body: "no" }]))).toBeInstanceOf(LogDamaged)
+    const kept = (await missing.list(`${directory}/quarantine`)).map(({ name }) => name)
+    expect(kept.filter((name) => name.endsWith(".frames"))).toHaveLength(3)
+    expect(kept).toContain("a.json")
+  })
+
+  it("names the segment when it ends before the journal goes on", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: lazy })
+    await fill(runelog, "a", 1, 5)
+    await runelog.checkpoint()
+    await fill(runelog, "a", 6, 8)
+    const files = await snapshotOf(disk)
+    const path = segmentPath("a", 1)
+    let offset = 128
+    for (let id = 1; id <= 3; id++) offset += 32 + Buffer.byteLength(entryOf(id).body as string)
+    for (const cut of [offset, offset + 10]) {
+      const again = await openSmall({
+        disk: await diskOf(withFiles(files, { [path]: files.get(path)!.subarray(0, cut) }))
+      })
+      const content = await contentOf(again, "a")
+      expect(bodiesOf(content)).toEqual([1, 2, 3].map((id) => entryOf(id).body))
+      expect(content.error).toMatchObject({ _tag: "SegmentCorrupt", file: path, offset })
+    }
+  })
+
+  it("goes on behind damage further back that is on record", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: lazy })
+    await fill(runelog, "a", 1, 5)
+    await runelog.checkpoint()
+    await fill(runelog, "a", 6, 8)
+    const files = withFiles(await snapshotOf(disk), { [`${directory}/quarantine/a.json`]: Buffer.from("{}") })
+    const again = await openSmall({ disk: await diskOf(files) })
+    expect(await again.head("a")).toBe(8)
+    expect(await errorOf(again.append("a", 9, [{ body: "no" }]))).toBeInstanceOf(LogDamaged)
+  })
+})

@@ -25,7 +25,8 @@ export class Tmux {
     this.name = `${name}-${process.pid}-${made}`
     const variables = Object.entries(env).flatMap(([key, value]) => ["-e", `${key}=${value}`])
     // The shell must outlive the interrupt that is meant for the command.
-    const line = `trap : INT; ${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
+    // A run that wants no colours for its own output must not take them from the terminal under test.
+    const line = `unset NO_COLOR CI; trap : INT; ${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
     const { columns, rows } = size
     this.tmux(
       "-f",

@@ -1,0 +1,139 @@
+// Goal: the work behind commits makes room without anybody waiting for long, survives a full disk, and stops at a failing
+// one. Method: small limits, so that every kind of work happens; a simulated disk.
+import { describe, expect, it } from "vitest"
+import { DiskSim } from "#runelog/DiskSim.ts"
+import { DiskFull, WriterPoisoned } from "#runelog/Errors.ts"
+import { KIB } from "#runelog/Limits.ts"
+import type { Runelog } from "#runelog/Runelog.ts"
+import { verify } from "#runelog/Verify.ts"
+import { contentOf, directory, entryOf, errorOf, fill, openSmall } from "./Fixture.ts"
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+const settle = async (): Promise<void> => {
+  for (let turns = 0; turns < 100; turns++) await turn()
+}
+
+const tagOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "ok",
+    (error: { readonly _tag: string }) => error._tag
+  )
+
+describe("the journal", () => {
+  it("is used again and again, over many logs, and grows no further than it may", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, limits: { journalFilesMax: 4, journalFileBytes: 40 * KIB } })
+    for (let round = 1; round <= 4; round++) {
+      for (let log = 0; log < 90; log++) await runelog.append(`log-${log}`, round, [entryOf(round)])
+    }
+    await settle()
+    expect(runelog.stats.journalFiles).toBeLessThanOrEqual(4)
+    for (let seed = 0; seed < 5; seed++) {
+      const after = await openSmall({ disk: disk.crash(seed), limits: { journalFileBytes: 40 * KIB } })
+      for (let log = 0; log < 90; log++) expect(await after.head(`log-${log}`)).toBe(4)
+    }
+  })
+
+  it("does without another file when there is no room for one, and gets it when there is", async () => {
+    const disk = new DiskSim()
+    const limits = { journalFilesMax: 4, journalFileBytes: 40 * KIB }
+    const runelog = await openSmall({ disk, limits })
+    disk.capacityBytes = disk.usedBytes + 30 * KIB
+    let head = 0
+    while (head < 12 && (await tagOf(runelog.append("a", head + 1, [entryOf(head + 1)]))) === "ok") head += 1
+    expect(runelog.stats.journalFiles).toBe(1)
+    disk.capacityBytes = Number.POSITIVE_INFINITY
+    for (let attempt = 0; attempt < 60; attempt++) {
+      if ((await tagOf(runelog.append("a", head + 1, [entryOf(head + 1)]))) === "ok") head += 1
+      await turn()
+    }
+    expect(runelog.poisoned).toBeUndefined()
+    expect(await runelog.head("a")).toBe(head)
+    expect(head).toBeGreaterThan(40)
+  })
+
+  it("that cannot grow because the disk fails ends the writer", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({
+      disk,
+      limits: { journalFilesMax: 4, journalFileBytes: 40 * KIB, segmentWriteBytes: 1024 * KIB }
+    })
+    await fill(runelog, "a", 1, 3)
+    disk.failNext("create", { code: "EIO" })
+    let tag = "ok"
+    for (let eventId = 4; tag === "ok" && eventId < 60; eventId++) {
+      tag = await tagOf(runelog.append("a", eventId, [{ body: "x".repeat(3000) }]))
+      await turn()
+    }
+    expect(tag).toBe("WriterPoisoned")
+  })
+})
+
+describe("a checkpoint", () => {
+  it("brings everything into synced segments: nothing is left to recover", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk })
+    for (let log = 0; log < 10; log++) await fill(runelog, `log-${log}`, 1, 5)
+    await runelog.checkpoint()
+    for (let seed = 0; seed < 10; seed++) {
+      const after = await openSmall({ disk: disk.crash(seed) })
+      expect(after.recovered.batches).toBe(0)
+      for (let log = 0; log < 10; log++) expect(await after.head(`log-${log}`)).toBe(5)
+    }
+  })
+
+  it("whose sync fails, for whatever reason, ends the writer and frees nothing", async () => {
+    for (const code of ["EIO", "ENOSPC"] as const) {
+      for (const operation of ["sync", "syncDirectory"] as const) {
+        const disk = new DiskSim()
+        const runelog = await openSmall({ disk, limits: { segmentWriteBytes: 1024 * KIB } })
+        await fill(runelog, "a", 1, 5)
+        disk.failNext(operation, { code })
+        expect(await errorOf(runelog.checkpoint())).toBeInstanceOf(WriterPoisoned)
+        await runelog.close()
+        for (let seed = 0; seed < 5; seed++)
+          expect(await (await openSmall({ disk: disk.crash(seed) })).head("a")).toBe(5)
+      }
+    }
+  })
+
+  it("that finds no room can be asked for again", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, limits: { segmentWriteBytes: 1024 * KIB } })
+    await fill(runelog, "a", 1, 5)
+    disk.capacityBytes = disk.usedBytes
+    expect(await errorOf(runelog.checkpoint())).toBeInstanceOf(DiskFull)
+    disk.capacityBytes = Number.POSITIVE_INFINITY
+    await runelog.checkpoint()
+    expect((await contentOf(runelog, "a")).frames).toHaveLength(5)
+  })
+})
+
+describe("sealing behind commits", () => {
+  const deltas = async (runelog: Runelog, from: number, to: number): Promise<void> => {
+    for (let eventId = from; eventId <= to; eventId++) {
+      const role = eventId % 4 === 0 ? ("supersedes" as const) : ("delta" as const)
+      await runelog.append("a", eventId, [{ body: "x".repeat(100), role }])
+    }
+  }
+
+  it("waits for the next start when there is no room for its copy, and appends go on", async () => {
+    const disk = new DiskSim()
+    const limits = { segmentBytes: 1000, segmentWriteBytes: 1024 * KIB }
+    const runelog = await openSmall({ disk, limits })
+    disk.failNext("create", { code: "ENOSPC", after: 1 })
+    await deltas(runelog, 1, 24)
+    await settle()
+    disk.clearFaults()
+    await deltas(runelog, 25, 40)
+    expect(runelog.poisoned).toBeUndefined()
+    await runelog.close()
+    expect((await verify({ directory, disk })).problems).toEqual([])
+    const again = await openSmall({ disk, limits })
+    await deltas(again, 41, 44)
+    await again.seal("a")
+    await again.close()
+    expect((await verify({ directory, disk })).problems).toEqual([])
+  })
+})

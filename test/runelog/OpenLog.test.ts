@@ -1,0 +1,235 @@
+// Goal: a log opens where it ends; a torn end is cut with a copy, damage is not, and neither passes for the other. Method:
+// files altered by hand, opened again.
+// Verifies: INV-SEGMENT-CONTIGUOUS, INV-CRC-VALID
+import { describe, expect, it } from "vitest"
+import type { Disk } from "#runelog/Disk.ts"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { ForeignFile, LogDamaged, LogUnknown, SegmentCorrupt } from "#runelog/Errors.ts"
+import { bytesOf, FRAME_HEADER_BYTES, frameKind, sealFrame } from "#runelog/Frame.ts"
+import { encodeSegmentHeader } from "#runelog/Segment.ts"
+import {
+  bodiesOf,
+  contentOf,
+  directory,
+  diskOf,
+  entryOf,
+  errorOf,
+  fill,
+  flipBit,
+  indexPath,
+  openSmall,
+  readFileOf,
+  type Snapshot,
+  segmentPath,
+  snapshotOf,
+  withFiles
+} from "./Fixture.ts"
+
+const limits = { segmentBytes: 800 }
+const bodies = (to: number) => Array.from({ length: to }, (_, at) => entryOf(at + 1).body)
+
+const closed = async (
+  events: number
+): Promise<{ readonly files: Snapshot; readonly firstIds: ReadonlyArray<number> }> => {
+  const disk = makeDiskMemory()
+  const runelog = await openSmall({ disk, limits })
+  await fill(runelog, "a", 1, events)
+  await runelog.close()
+  const files = await snapshotOf(disk)
+  const firstIds = [...files.keys()].flatMap((path) =>
+    path.endsWith(".seg") ? [Number.parseInt(path.slice(-20), 10)] : []
+  )
+  return { files, firstIds }
+}
+
+const keptIn = async (disk: Disk): Promise<ReadonlyArray<string>> =>
+  (await disk.exists(`${directory}/quarantine`))
+    ? (await disk.list(`${directory}/quarantine`)).map(({ name }) => name)
+    : []
+
+const withoutIndexes = (files: Snapshot): Snapshot => new Map([...files].filter(([path]) => !path.endsWith(".idx")))
+
+describe("a torn end", () => {
+  it("is cut, with a copy, and the log goes on", async () => {
+    const files = withoutIndexes((await closed(5)).files)
+    const path = segmentPath("a", 1)
+    const whole = Buffer.from(files.get(path)!)
+    const tail = Buffer.from("RUNE was to follow")
+    const disk = await diskOf(withFiles(files, { [path]: Buffer.concat([whole, tail]) }))
+    const runelog = await openSmall({ disk, limits })
+    expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(bodies(5))
+    const [copy] = await keptIn(disk)
+    expect((await readFileOf(disk, `${directory}/quarantine/${copy}`)).equals(tail)).toBe(true)
+    await fill(runelog, "a", 6, 7)
+    expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(bodies(7))
+  })
+
+  it("takes a batch that is not whole with it, and a segment of which nothing is left", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk })
+    await fill(runelog, "a", 1, 2)
+    await runelog.append("a", 3, [entryOf(3), entryOf(4), entryOf(5)])
+    await runelog.close()
+    const files = withoutIndexes(await snapshotOf(disk))
+    const path = segmentPath("a", 1)
+    const cut = files.get(path)!.length - 10
+    const again = await openSmall({
+      disk: await diskOf(withFiles(files, { [path]: files.get(path)!.subarray(0, cut) }))
+    })
+    expect(bodiesOf(await contentOf(again, "a"))).toEqual(bodies(2))
+    const torn = await diskOf(withFiles(files, { [path]: files.get(path)!.subarray(0, 140) }))
+    const nothing = await openSmall({ disk: torn })
+    expect(await errorOf(nothing.read("a", { after: 0 }))).toBeInstanceOf(LogUnknown)
+    expect(await keptIn(torn)).toHaveLength(1)
+    await fill(nothing, "a", 1, 1)
+  })
+
+  it("of a log with damage on record is left as it is", async () => {
+    const files = withoutIndexes((await closed(5)).files)
+    const path = segmentPath("a", 1)
+    const torn = Buffer.concat([files.get(path)!, Buffer.from("RUNE was to follow")])
+    for (const content of [torn, Buffer.alloc(30)]) {
+      const disk = await diskOf(
+        withFiles(files, { [path]: content, [`${directory}/quarantine/a.json`]: Buffer.from("{}") })
+      )
+      const runelog = await openSmall({ disk })
+      expect(await errorOf(runelog.append("a", 6, [entryOf(6)]))).toBeInstanceOf(LogDamaged)
+      expect((await readFileOf(disk, path)).equals(content)).toBe(true)
+    }
+  })
+})
+
+describe("damage", () => {
+  it("is a bad frame that good ones follow, or one that an index promised", async () => {
+    const { files } = await closed(5)
+    const path = segmentPath("a", 1)
+    const middle = flipBit(files.get(path)!, 165 * 8)
+    const last = flipBit(files.get(path)!, (files.get(path)!.length - 2) * 8)
+    for (const [content, index, good] of [
+      [middle, undefined, 0],
+      [middle, files.get(indexPath("a", 1)), 0],
+      [last, files.get(indexPath("a", 1)), 4]
+    ] as const) {
+      const disk = await diskOf(withFiles(files, { [path]: content, [indexPath("a", 1)]: index }))
+      const runelog = await openSmall({ disk })
+      const found = await contentOf(runelog, "a")
+      expect(bodiesOf(found)).toEqual(bodies(good))
+      expect(found.error).toMatchObject({ _tag: "SegmentCorrupt", file: path, reason: "checksum mismatch" })
+      expect((await readFileOf(disk, path)).equals(content)).toBe(true)
+      expect(await keptIn(disk)).toEqual(["a.json"])
+    }
+  })
+
+  it("is a batch that an index promised and that is cut", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk })
+    await runelog.append("a", 1, [entryOf(1)])
+    await runelog.append("a", 2, [entryOf(2), entryOf(3)])
+    await runelog.close()
+    const files = await snapshotOf(disk)
+    const path = segmentPath("a", 1)
+    const end = files.get(path)!.length - FRAME_HEADER_BYTES - Buffer.byteLength(entryOf(3).body as string)
+    const again = await openSmall({
+      disk: await diskOf(withFiles(files, { [path]: files.get(path)!.subarray(0, end) }))
+    })
+    expect((await contentOf(again, "a")).error).toMatchObject({ reason: "the file ends inside a batch" })
+  })
+
+  it("is a last segment without its header: what is before it can be read", async () => {
+    const { files, firstIds } = await closed(40)
+    const last = firstIds.at(-1)!
+    const path = segmentPath("a", last)
+    for (const content of [flipBit(files.get(path)!, 100 * 8), Buffer.alloc(0)]) {
+      const runelog = await openSmall({ disk: await diskOf(withFiles(files, { [path]: content })), limits })
+      const found = await contentOf(runelog, "a")
+      expect(bodiesOf(found)).toEqual(bodies(last - 1))
+      expect(found.error).toMatchObject({ _tag: "SegmentCorrupt", file: path, offset: 0 })
+    }
+  })
+
+  it("is a last segment that is gone while its index is there, and a first one that is gone", async () => {
+    const { files, firstIds } = await closed(40)
+    const last = firstIds.at(-1)!
+    const gone = await openSmall({
+      disk: await diskOf(withFiles(files, { [segmentPath("a", last)]: undefined })),
+      limits
+    })
+    const found = await contentOf(gone, "a")
+    expect(bodiesOf(found)).toEqual(bodies(last - 1))
+    expect(found.error).toMatchObject({ reason: "the file is missing, its index is there" })
+    const torn = withFiles(files, { [segmentPath("a", last)]: undefined, [indexPath("a", last)]: Buffer.from("torn") })
+    expect((await contentOf(await openSmall({ disk: await diskOf(torn), limits }), "a")).error).toBeUndefined()
+    const headless = withFiles(files, { [segmentPath("a", 1)]: undefined, [indexPath("a", 1)]: undefined })
+    const without = await openSmall({ disk: await diskOf(headless), limits })
+    expect(await errorOf(without.read("a", { after: 0 }))).toBeInstanceOf(SegmentCorrupt)
+    expect(await without.head("a")).toBe(0)
+  })
+
+  it("is a first segment that claims to continue another, and a seal that cannot be read", async () => {
+    const { files, firstIds } = await closed(40)
+    const path = segmentPath("a", 1)
+    const content = Buffer.from(files.get(path)!)
+    const header = encodeSegmentHeader({ log: "a", firstEventId: 1, previousHeadCrc: 9 }).buffer
+    const claims = await openSmall({
+      disk: await diskOf(withFiles(files, { [path]: Buffer.concat([header, content.subarray(128)]) })),
+      limits
+    })
+    expect((await contentOf(claims, "a")).error).toMatchObject({
+      reason: "the first segment claims to continue another"
+    })
+    const at = content.lastIndexOf('{"frames"') - FRAME_HEADER_BYTES
+    const seal = bytesOf(Buffer.alloc(FRAME_HEADER_BYTES + 300, " "))
+    const place = { eventId: firstIds[1]! - 1, previousCrc: content.readUInt32LE(at + 20) }
+    sealFrame(seal, 0, 300, { flags: 0, kind: frameKind.seal, family: 0, stream: 0, ...place })
+    const unreadable = Buffer.concat([content.subarray(0, at), seal.buffer])
+    const closedSegment = await openSmall({ disk: await diskOf(withFiles(files, { [path]: unreadable })), limits })
+    expect(await errorOf(closedSegment.seal("a"))).toMatchObject({ reason: "the seal cannot be read" })
+    const alone = new Map(
+      [...withFiles(files, { [path]: unreadable })].filter(([file]) => !/\d+\.(seg|idx)$/.test(file) || file === path)
+    )
+    expect((await contentOf(await openSmall({ disk: await diskOf(alone), limits }), "a")).error).toMatchObject({
+      reason: "the seal cannot be read"
+    })
+  })
+
+  it("is a closed segment that ends inside a batch", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: { segmentBytes: 200 } })
+    await runelog.append("a", 1, [{ body: "x".repeat(60) }, { body: "y".repeat(60) }])
+    await runelog.append("a", 3, [{ body: "z" }])
+    await runelog.close()
+    const files = withoutIndexes(await snapshotOf(disk))
+    const path = segmentPath("a", 1)
+    const bytes = bytesOf(Buffer.from(files.get(path)!))
+    const second = 128 + FRAME_HEADER_BYTES + 60
+    const crc = sealFrame(bytes, second, 60, {
+      flags: 4,
+      kind: 0,
+      family: 0,
+      stream: 0,
+      eventId: 2,
+      previousCrc: bytes.view.getUint32(second + 20, true)
+    })
+    const next = Buffer.from(files.get(segmentPath("a", 3))!)
+    const header = encodeSegmentHeader({ log: "a", firstEventId: 3, previousHeadCrc: crc }).buffer
+    const changed = {
+      [path]: bytes.buffer.subarray(0, second + FRAME_HEADER_BYTES + 60),
+      [segmentPath("a", 3)]: Buffer.concat([header, next.subarray(128)])
+    }
+    const again = await openSmall({ disk: await diskOf(withFiles(files, changed)) })
+    expect((await contentOf(again, "a")).error).toMatchObject({ _tag: "SegmentCorrupt" })
+  })
+})
+
+describe("the directory of a log", () => {
+  it("with a foreign file is refused by its name, unfinished ones are removed", async () => {
+    const { files } = await closed(5)
+    const file = `${directory}/runelog/a/notes.txt`
+    const foreign = await openSmall({ disk: await diskOf(withFiles(files, { [file]: Buffer.from("mine") })) })
+    expect(await errorOf(foreign.read("a", { after: 0 }))).toEqual(new ForeignFile({ file }))
+    const leftover = `${segmentPath("a", 1)}.tmp`
+    const disk = await diskOf(withFiles(files, { [leftover]: Buffer.from("half") }))
+    expect(await (await openSmall({ disk })).head("a")).toBe(5)
+    expect(await disk.exists(leftover)).toBe(false)
+  })
+})

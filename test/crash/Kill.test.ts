@@ -89,7 +89,8 @@ describe("a writer killed with SIGKILL", () => {
 
   it("is caught when recovery drops the last batch", { timeout: timeoutMs }, async () => {
     await withRun("kills of a broken writer", ["defect"], async (run) => {
-      const outcome = await killMany(run, 40).catch((error: unknown) => error)
+      // It stops at the first loss; a kill often hits before the batch in question was acknowledged, hence so many.
+      const outcome = await killMany(run, 400).catch((error: unknown) => error)
       expect(outcome).toBeInstanceOf(Violation)
       reportCount("mutants caught by kill -9", 1)
     })

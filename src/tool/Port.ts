@@ -1,7 +1,7 @@
 // What a turn needs from tools: which exist, whether a call may run, and running it. The turn engine owns the
 // order and the record; a tool owns nothing but its work. `run` must honour the signal: an aborted call is
 // over, and whatever it started is gone with it.
-import type { ToolFacts } from "../machine/Command.ts"
+import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef, ErrorInfo } from "../rune/kinds/shared.ts"
@@ -37,6 +37,16 @@ export interface ToolContext {
   readonly signal: AbortSignal
   /** Output as it comes; calls after the end are ignored. */
   readonly progress: (stream: ProgressStream, chunk: string) => void
+  /** The conversation the call belongs to, for the tools that work on it: agents, plans, questions. */
+  readonly conversation: ToolConversation
+}
+
+export interface ToolConversation {
+  readonly state: () => ConversationState
+  /** Resolves when the runes of the command are durable; rejects with a tagged error. */
+  readonly submit: (command: Command) => Promise<unknown>
+  /** Resolves at the next change of state, or when the signal aborts. */
+  readonly changed: (signal: AbortSignal) => Promise<void>
 }
 
 export interface ToolOutcome {
@@ -53,7 +63,7 @@ export interface ToolPort {
   /** What is known of a tool the model named; nothing when there is no such tool for this agent. */
   readonly facts: (state: ConversationState, agentId: AgentId, toolName: string) => ToolFacts | undefined
   /** Whether a pending call may run. */
-  readonly authorize: (state: ConversationState, call: CallState) => Authorization
+  readonly authorize: (state: ConversationState, call: CallState) => Authorization | Promise<Authorization>
   /** Where a call that may run will run. */
   readonly sandbox: (state: ConversationState, call: CallState) => SandboxInfo
   /** Runs the call. Rejecting means that the runner itself broke, not that the tool failed. */

@@ -18,6 +18,8 @@ export interface ToolCallOptions {
   readonly tools: ToolPort
   readonly streams: Streams
   readonly monotonicMs: () => number
+  /** Resolves at the next change of the conversation's state, or when the signal aborts. */
+  readonly changed: (signal: AbortSignal) => Promise<void>
   /** Keeps an output that is too long for a result; there may be no such place. */
   readonly keepOutput?: (output: string) => Promise<BlobRef>
 }
@@ -38,7 +40,7 @@ export const routeCall = async (
   const state = commands.state()
   const call = callOf(state, callId)
   if (call === undefined) return "settled"
-  const verdict = tools.authorize(state, call)
+  const verdict = await tools.authorize(state, call)
   const id = { call_id: callId }
   switch (verdict._tag) {
     case "Allow":
@@ -118,7 +120,8 @@ const execute = async (
       attempt: call.attempt,
       workspace: commands.state().session.config.workspace,
       signal: deadline,
-      progress: progress.add
+      progress: progress.add,
+      conversation: { state: commands.state, submit: commands.submit, changed: options.changed }
     })
   try {
     const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })

@@ -154,8 +154,8 @@ describe("a command", () => {
 })
 
 describe("the policy", () => {
-  const authorize = (name: string, state: ConversationState) =>
-    tools.authorize(state, callOf(name, { path: "a", content: "b", command: "c" }))._tag
+  const authorize = async (name: string, state: ConversationState) =>
+    (await tools.authorize(state, callOf(name, { path: "a", content: "b", command: "c" })))._tag
 
   it.each([
     ["auto", "read_file", "Allow"],
@@ -168,19 +168,19 @@ describe("the policy", () => {
     ["full_access", "write_file", "Allow"],
     ["full_access", "bash", "Allow"],
     ["full_access", "fly", "Reject"]
-  ] as const)("%s has %s answered with %s", (mode, name, expected) => {
-    expect(authorize(name, stateWith(mode))).toBe(expected)
+  ] as const)("%s has %s answered with %s", async (mode, name, expected) => {
+    expect(await authorize(name, stateWith(mode))).toBe(expected)
   })
 
-  it("asks by default, and not again for what was allowed for the conversation", () => {
+  it("asks by default, and not again for what was allowed for the conversation", async () => {
     const state = stateWith()
-    expect(authorize("bash", state)).toBe("Ask")
+    expect(await authorize("bash", state)).toBe("Ask")
     const granted = {
       ...state,
       grants: [{ tool_name: "bash", scope: "session", expires_ms: null }]
     } as unknown as ConversationState
-    expect(authorize("bash", granted)).toBe("Allow")
-    expect(authorize("write_file", granted)).toBe("Ask")
+    expect(await authorize("bash", granted)).toBe("Allow")
+    expect(await authorize("write_file", granted)).toBe("Ask")
   })
 
   it("says that a command runs without a sandbox", () => {

@@ -1,0 +1,45 @@
+// One tool: what a model sees of it, what a policy has to know before it runs, and its work. Where it comes from (built
+// in, an MCP server, a client of the server, an embedding program) makes no difference to whoever uses it.
+import type { ToolFacts } from "../machine/Command.ts"
+import type { ConversationState } from "../machine/State.ts"
+import type { AgentId } from "../rune/Ids.ts"
+import type { ShownAs } from "../rune/kinds/tool.ts"
+import type { ToolContext, ToolOutcome } from "./Port.ts"
+
+export type Input = Readonly<Record<string, unknown>>
+
+/** What a call would touch, as far as its arguments tell. Paths are as the model wrote them. */
+export interface Access {
+  readonly reads?: ReadonlyArray<string>
+  readonly writes?: ReadonlyArray<string>
+  /** A shell command line, to be parsed and never matched as text. */
+  readonly command?: string
+  /** An address it would fetch. */
+  readonly url?: string
+  /** It wants the network in its sandbox. */
+  readonly network?: boolean
+}
+
+export type Provenance = "builtin" | "mcp" | "remote" | "custom"
+
+export interface Tool extends ToolFacts {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the arguments; its root is an object. */
+  readonly parameters: { readonly [key: string]: unknown }
+  readonly provenance: Provenance
+  /** `always`: a person answers every call, whatever the policy; `never`: it only talks to ECHS itself. */
+  readonly approval?: "always" | "never"
+  /** It runs in a process of its own, inside the sandbox; the others are held by checks of their paths. */
+  readonly sandboxed?: boolean
+  readonly access: (input: Input) => Access
+  /** What a person is shown before deciding: title, detail, and the difference an edit would make. */
+  readonly preview: (input: Input, place: { readonly workspace: string | undefined }) => Promise<ShownAs>
+  readonly run: (input: Input, context: ToolContext) => Promise<ToolOutcome>
+}
+
+/** Where tools come from. The list may differ by conversation and agent, and may change while it runs. */
+export interface ToolSource {
+  readonly tools: (state: ConversationState, agentId: AgentId) => ReadonlyArray<Tool>
+  readonly find: (state: ConversationState, agentId: AgentId, name: string) => Tool | undefined
+}

@@ -112,7 +112,10 @@ const noted: ReadonlySet<string> = new Set([
 ])
 
 /** Asks about a call that waits, unless somebody else has decided it by now. */
-const decide = async ({ client, conversationId, terminal, signal }: FollowOptions, callId: string): Promise<void> => {
+export const decide = async (
+  { client, conversationId, terminal, signal }: Omit<FollowOptions, "turnId">,
+  callId: string
+): Promise<void> => {
   const { items } = await client.call("approval.list", { conversation_id: conversationId })
   const item = items.find((one) => one.call_id === callId)
   if (item === undefined) return

@@ -95,6 +95,9 @@ export interface ConversationSummary extends ConversationItem {
   readonly pending_approvals: ReadonlyArray<ApprovalItem>
   readonly working: boolean
   readonly tool_calls: number
+  readonly cost_usd: number
+  /** The goal that is pursued, or was last. */
+  readonly plan: { readonly plan_id: string; readonly status: string; readonly goal: string } | null
 }
 
 export interface Changed {

@@ -27,6 +27,9 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("goal", "hands a goal to the server and follows it", async () =>
     (await import("../cli/verbs/goal.ts")).makeGoal(remoteParts())
   ),
+  entry("plan", "answers for a plan that waits, or stops it", async () =>
+    (await import("../cli/verbs/goal.ts")).makePlan(remoteParts())
+  ),
   entry("chat", "a conversation at the terminal", async () => (await talk()).makeChat(remoteParts())),
   entry("send", "says something to an agent", async () => (await talk()).makeSend(remoteParts())),
   entry("steer", "says something to an agent in the middle of its turn", async () =>

@@ -1,19 +1,36 @@
-// `echs goal`: hands a goal to the server and follows it. A server that has no planner yet says so, and so does this.
-import { RequestFailed } from "../../client/Client.ts"
-import { wholeNumber } from "../Kit.ts"
-import { makeRemoteVerb, type RemoteParts } from "../Remote.ts"
-import { RuneLines } from "../render/RuneLine.ts"
-import { isDelta } from "../render/RuneText.ts"
-import { exitCode, type Verb } from "../Verb.ts"
+// `echs goal`: hands a goal to the server and follows it to its end; the exit code tells whether it was met. `echs plan`
+// answers for a plan that waits, and stops one that should not go on.
+import type { Client } from "../../client/Client.ts"
+import type { Board } from "../goal/Board.ts"
+import { followGoal } from "../goal/Follow.ts"
+import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
+import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
+import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
 
 const options = {
   model: { type: "string", short: "m", value: "MODEL", help: "provider/name" },
   workspace: { type: "string", short: "w", value: "DIRECTORY", help: "where to work (default: this directory)" },
-  parallel: { type: "string", value: "COUNT", help: "how many tasks may run at once" },
+  policy: { type: "string", value: "MODE", help: "read_only, auto or full_access (default: auto, which asks)" },
+  parallel: { type: "string", value: "COUNT", help: "how many tasks may run at once (default: 3)" },
+  review: { type: "boolean", help: "show the plan and wait for a yes before anything is done" },
+  tokens: { type: "string", value: "COUNT", help: "stop when this many tokens are used" },
+  usd: { type: "string", value: "AMOUNT", help: "stop when this much money is spent" },
   detach: { type: "boolean", short: "d", help: "hand it over and do not follow" }
 } as const
 
-const ends: ReadonlySet<string> = new Set(["plan.completed", "plan.failed", "plan.cancelled", "plan.rejected"])
+const amount = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new UsageError("--usd is an amount above 0")
+  return value
+}
+
+const budgetOf = (values: { readonly tokens?: string | undefined; readonly usd?: string | undefined }) => {
+  const tokens = wholeNumber("tokens", values.tokens, 1)
+  const usd = amount(values.usd)
+  const budget = { ...(tokens === undefined ? {} : { tokens }), ...(usd === undefined ? {} : { usd }) }
+  return Object.keys(budget).length === 0 ? {} : { budget }
+}
 
 export const makeGoal = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
@@ -22,38 +39,99 @@ export const makeGoal = (parts: RemoteParts): Verb =>
     positionals: { min: 1, max: 1 },
     options,
     example: "echs goal 'make the tests pass'",
-    notes: ["Goals need a server that plans. Where there is none, `echs send --new --wait TEXT` runs one turn."],
+    notes: ["Ctrl-C stops following, not the goal: `echs plan cancel CONVERSATION` does that."],
     isPatient: true,
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
       const parallel = wholeNumber("parallel", values.parallel, 1)
-      const submitted = await client
-        .call("goal.submit", {
-          goal,
-          workspace: values.workspace ?? parts.workingDirectory(),
-          ...(values.model === undefined ? {} : { model: values.model }),
-          ...(parallel === undefined ? {} : { max_parallel: parallel })
-        })
-        .catch(explain)
-      if (values.detach === true || values.json === true) {
+      const mode = oneOf("policy", values.policy, ["read_only", "auto", "full_access"])
+      const submitted = await client.call("goal.submit", {
+        goal,
+        workspace: values.workspace ?? parts.workingDirectory(),
+        auto_start: values.review !== true,
+        ...budgetOf(values),
+        ...(mode === undefined ? {} : { policy: { mode } }),
+        ...(values.model === undefined ? {} : { model: values.model }),
+        ...(parallel === undefined ? {} : { max_parallel: parallel })
+      })
+      if (values.detach === true) {
         answer(submitted, () => `${submitted.conversation_id} ${submitted.plan_id}\n`)
         return exitCode.done
       }
+      const view = values.json === true ? quietly(terminal) : terminal
+      view.write(`${view.paint("quiet", submitted.conversation_id)}\n`)
+      const { conversation_id: conversationId, plan_id: planId } = submitted
       const signal = terminal.interruption()
-      const lines = new RuneLines(terminal)
-      for await (const item of client.tail(submitted.conversation_id, { signal })) {
-        if (!("rune" in item)) continue
-        const progress = lines.progress(item.rune)
-        terminal.status(isDelta(item.rune) ? progress : undefined)
-        if (!isDelta(item.rune)) terminal.write(`${lines.line(item.rune)}\n`)
-        if (ends.has(item.rune.kind)) return item.rune.kind === "plan.completed" ? exitCode.done : exitCode.failed
-      }
-      return exitCode.interrupted
+      const board = await followGoal({
+        client,
+        terminal: view,
+        conversationId,
+        planId,
+        signal,
+        review: values.review === true
+      })
+      if (values.json === true) answer(await reportOf(client, conversationId, board), () => "")
+      return ended(board, conversationId, terminal)
     }
   })
 
-const explain = (error: unknown): never => {
-  if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error
-  const message =
-    "this server does not plan yet: goals come with a later version. One turn runs with: echs send --new --wait TEXT"
-  throw new RequestFailed(error.op, { code: error.code, message, data: error.data })
+const quietly = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  isAnswered: false,
+  write: () => {},
+  status: () => {}
+})
+
+const ended = (board: Board, conversationId: string, terminal: Terminal): ExitCode => {
+  if (board.end?.outcome === "goal_met") return exitCode.done
+  if (board.end !== undefined) return exitCode.failed
+  terminal.complain(
+    `the goal goes on without you: echs tail ${conversationId}, or echs plan cancel ${conversationId}\n`
+  )
+  return exitCode.interrupted
 }
+
+const reportOf = async (client: Client, conversationId: string, board: Board) => {
+  const {
+    cost_usd: usd,
+    tool_calls: toolCalls,
+    usage
+  } = await client.call("conversation.get", {
+    conversation_id: conversationId
+  })
+  const { end, startedMs } = board
+  return {
+    conversation_id: conversationId,
+    plan_id: board.planId,
+    outcome: end?.outcome ?? "running",
+    ...(end?.payload ?? {}),
+    tasks: board.tasks.map(({ attempt, state, task_id, title }) => ({ task_id, title, state, attempt })),
+    usage,
+    cost_usd: usd,
+    tool_calls: toolCalls,
+    duration_ms: end === undefined || startedMs === undefined ? null : end.ts_ms - startedMs
+  }
+}
+
+export const makePlan = (parts: RemoteParts): Verb =>
+  makeRemoteVerb(parts, {
+    name: "plan",
+    takes: "approve|reject|cancel CONVERSATION",
+    positionals: { min: 2, max: 2 },
+    options: { reason: { type: "string", value: "TEXT", help: "why; a planner that is told can do better" } },
+    example: "echs plan reject last --reason 'leave the public names alone'",
+    run: async ({ answer, client, positionals: [what = "", named = ""], values }) => {
+      const action = oneOf("action", what, ["approve", "reject", "cancel"])
+      if (action === undefined) throw new UsageError("takes approve, reject or cancel")
+      const conversationId = await findConversation(client, named)
+      const { plan } = await client.call("conversation.get", { conversation_id: conversationId })
+      const planId = plan?.plan_id
+      if (planId === undefined) throw new UsageError(`${conversationId} has no goal`)
+      const done = await client.call(`plan.${action}`, {
+        conversation_id: conversationId,
+        plan_id: planId,
+        ...(values.reason === undefined ? {} : { reason: values.reason })
+      })
+      answer({ conversation_id: conversationId, plan_id: planId, ...done }, () => `${planId}: ${action}\n`)
+      return exitCode.done
+    }
+  })

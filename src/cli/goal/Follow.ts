@@ -1,0 +1,78 @@
+// Follows a goal to its end: what happens in words, questions asked where they come up, and a plan that waits for a word
+// put to whoever sits at the terminal. The goal itself lives on the server: going away does not stop it.
+import { type AnyRune, type Client, RequestFailed } from "../../client/Client.ts"
+import { decide } from "../Turn.ts"
+import type { Terminal } from "../Verb.ts"
+import { Board } from "./Board.ts"
+import { GoalLines } from "./Lines.ts"
+
+export interface FollowGoalOptions {
+  readonly client: Client
+  readonly terminal: Terminal
+  readonly conversationId: string
+  readonly planId: string
+  readonly signal: AbortSignal
+  /** The plan waits for a person before it starts. */
+  readonly review: boolean
+  readonly onRune?: (rune: AnyRune) => Promise<void>
+}
+
+const refreshMs = 500
+
+export const followGoal = async (options: FollowGoalOptions): Promise<Board> => {
+  const { client, conversationId, planId, signal, terminal } = options
+  const board = new Board(planId)
+  const lines = new GoalLines(terminal, board)
+  const since = performance.now()
+  const refresh = (): void => terminal.status(lines.status(performance.now() - since))
+  const timer = setInterval(refresh, refreshMs)
+  try {
+    for await (const item of client.tail(conversationId, { signal })) {
+      if (!("rune" in item)) continue
+      const { rune } = item
+      board.apply(rune)
+      for (const line of lines.linesOf(rune)) terminal.write(`${line}\n`)
+      await attend(options, rune, timer)
+      if (board.end !== undefined) break
+      refresh()
+    }
+  } finally {
+    clearInterval(timer)
+    terminal.status(undefined)
+  }
+  terminal.write(lines.ending())
+  return board
+}
+
+const attend = async (options: FollowGoalOptions, rune: AnyRune, timer: NodeJS.Timeout): Promise<void> => {
+  const { planId, review } = options
+  const { call_id: callId, plan_id: ofPlan } = rune.payload as { readonly call_id?: string; readonly plan_id?: string }
+  await options.onRune?.(rune)
+  if (rune.kind === "tool.approval_requested") {
+    // A line that is replaced would run over the question.
+    timer.unref()
+    options.terminal.status(undefined)
+    await decide({ ...options, after: rune.event_id }, String(callId))
+  } else if (review && rune.kind === "plan.created" && ofPlan === planId) await judge(options)
+}
+
+/** Puts the plan to whoever can answer. */
+const judge = async ({ client, conversationId, planId, signal, terminal }: FollowGoalOptions): Promise<void> => {
+  const plan = { conversation_id: conversationId, plan_id: planId }
+  terminal.status(undefined)
+  if (!terminal.isAnswered) {
+    terminal.complain(
+      `the plan waits: echs plan approve ${conversationId}, or echs plan reject ${conversationId} --reason …\n`
+    )
+    return
+  }
+  const answer = (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
+  if (answer === undefined || answer === "") return
+  try {
+    if (/^y(es)?$/i.test(answer)) await client.call("plan.approve", plan)
+    else await client.call("plan.reject", { ...plan, reason: answer })
+  } catch (error) {
+    if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error
+    terminal.complain(`${error.message}\n`)
+  }
+}

@@ -1,0 +1,163 @@
+// A goal in words: the plan as a tree, a line when something of it changes, one line of status below, and at the end what
+// was done, what shows it, and what it cost.
+import type { AnyRune } from "../../client/Client.ts"
+import { duration, fitStart, money, number, oneLine, safeText } from "../render/Text.ts"
+import type { Terminal, Tone } from "../Verb.ts"
+import type { Board, BoardTask, TaskState } from "./Board.ts"
+
+type Payload = Readonly<Record<string, unknown>>
+const payloadOf = (rune: AnyRune): Payload => rune.payload as Payload
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+const listOf = (value: unknown): ReadonlyArray<Payload> => (Array.isArray(value) ? (value as Array<Payload>) : [])
+
+const marks: Readonly<Record<TaskState, { readonly mark: string; readonly tone: Tone }>> = {
+  waiting: { mark: "○", tone: "quiet" },
+  running: { mark: "▸", tone: "accent" },
+  done: { mark: "✓", tone: "good" },
+  failed: { mark: "✗", tone: "bad" },
+  cancelled: { mark: "–", tone: "quiet" }
+}
+
+export class GoalLines {
+  private readonly terminal: Terminal
+  readonly board: Board
+
+  constructor(terminal: Terminal, board: Board) {
+    this.terminal = terminal
+    this.board = board
+  }
+
+  /** What a rune changed, in words; nothing for what only the status line shows. Called after the board took it. */
+  linesOf(rune: AnyRune): ReadonlyArray<string> {
+    return described[rune.kind]?.(this, payloadOf(rune), rune) ?? []
+  }
+
+  line(tone: Tone, mark: string, text: string, indent = 0): string {
+    const { columns, paint } = this.terminal
+    const shown = fitStart(oneLine(text), columns() - indent - 4)
+    return `${" ".repeat(indent)}${paint(tone, mark)} ${shown}`
+  }
+
+  tree(): ReadonlyArray<string> {
+    const { tasks } = this.board
+    const numberOf = new Map(tasks.map((task, at) => [task.task_id, at + 1]))
+    return tasks.map((task, at) => this.branch(task, { at, isLast: at === tasks.length - 1, numberOf }))
+  }
+
+  private branch(
+    task: BoardTask,
+    place: { readonly at: number; readonly isLast: boolean; readonly numberOf: ReadonlyMap<string, number> }
+  ): string {
+    const { paint } = this.terminal
+    const { mark, tone } = marks[task.state]
+    const after = task.depends_on.map((id) => place.numberOf.get(id) ?? id).join(", ")
+    const notes = [after === "" ? "" : `after ${after}`, task.priority === "medium" ? "" : task.priority]
+    const rest = notes.filter((note) => note !== "").join(" · ")
+    const text = fitStart(oneLine(`${place.at + 1}. ${task.title}`), this.terminal.columns() - rest.length - 12)
+    return `  ${paint("quiet", place.isLast ? "└─" : "├─")} ${paint(tone, mark)} ${text}  ${paint("quiet", rest)}`.trimEnd()
+  }
+
+  status(elapsedMs: number): string {
+    const { board } = this
+    const [first] = board.currentTools
+    const more = board.currentTools.length - 1
+    const tool = first === undefined ? "" : `${oneLine(first)}${more > 0 ? ` (+${more})` : ""}`
+    const parts = [
+      board.state,
+      board.tasks.length === 0 ? "" : `${board.done}/${board.tasks.length} tasks`,
+      `${number(board.tokens)} tokens`,
+      money(board.usd),
+      duration(elapsedMs),
+      tool
+    ]
+    return this.terminal.paint(
+      "quiet",
+      fitStart(parts.filter((part) => part !== "").join(" · "), this.terminal.columns() - 2)
+    )
+  }
+
+  /** How it ended, for people. */
+  ending(): string {
+    const { board } = this
+    const { end } = board
+    if (end === undefined) return ""
+    const isMet = end.outcome === "goal_met"
+    const { paint } = this.terminal
+    const took = board.startedMs === undefined ? "" : duration(end.ts_ms - board.startedMs)
+    const cost = [took, `${number(board.tokens)} tokens`, money(board.usd)].filter((part) => part !== "").join(" · ")
+    const head = isMet
+      ? paint("good", "✓ goal met")
+      : paint("bad", `✗ stopped: ${oneLine(textOf(end.payload["reason"]))}`)
+    const summary = safeText(textOf(end.payload["summary"]))
+      .split("\n")
+      .map((row) => `  ${row}`.trimEnd())
+    const evidence = listOf(end.payload["evidence"]).map((one) => this.evidence(one))
+    return `${[`${head}  ${paint("quiet", cost)}`, ...summary, ...evidence].join("\n").trimEnd()}\n`
+  }
+
+  evidence(one: Payload): string {
+    const spec = (one["spec"] ?? {}) as Payload
+    const isCommand = spec["type"] === "command"
+    const words = Array.isArray(spec["command"]) ? spec["command"] : []
+    const what = isCommand ? words.join(" ") : textOf(spec["path"])
+    const how = isCommand ? `exit ${String(one["exit_code"] ?? "unknown")}` : textOf(one["detail"])
+    const passed = one["passed"] === true
+    return this.line(passed ? "good" : "bad", passed ? "✓" : "✗", how === "" ? what : `${what} · ${how}`, 2)
+  }
+}
+
+type Describe = (lines: GoalLines, payload: Payload, rune: AnyRune) => ReadonlyArray<string>
+
+const titled = (lines: GoalLines, payload: Payload): string =>
+  lines.board.task(payload["task_id"])?.title ?? textOf(payload["task_id"])
+
+const finding = (lines: GoalLines, one: Payload): string => {
+  const isError = one["severity"] === "error"
+  const where = textOf(one["file"])
+  const at = one["line"] === undefined ? where : `${where}:${String(one["line"])}`
+  const text = [textOf(one["title"]), at].filter((part) => part !== "").join(" · ")
+  return lines.line(isError ? "bad" : "notice", isError ? "✗" : "!", text, 2)
+}
+
+const described: Readonly<Record<string, Describe | undefined>> = {
+  "plan.goal_received": (lines, payload) => [lines.line("strong", "◆", textOf(payload["goal"]))],
+  "plan.planning_started": (lines, payload) => {
+    const attempt = Number(payload["attempt"])
+    return [lines.line("quiet", "◇", attempt > 1 ? `planning, attempt ${attempt}` : "planning")]
+  },
+  "plan.created": (lines) => [lines.line("strong", "◇", "the plan"), ...lines.tree()],
+  "plan.updated": (lines) => [lines.line("notice", "◇", "the plan has changed"), ...lines.tree()],
+  "plan.approved": (lines, payload) => [lines.line("quiet", "◇", `started by ${textOf(payload["approver"])}`)],
+  "plan.rejected": (lines, payload) => [lines.line("notice", "✗", `plan rejected: ${textOf(payload["reason"])}`)],
+  "plan.task_started": (lines, payload) => {
+    const attempt = Number(payload["attempt"])
+    return [lines.line("accent", "▸", `${titled(lines, payload)}${attempt > 1 ? ` (attempt ${attempt})` : ""}`)]
+  },
+  "plan.task_completed": (lines, payload) => [
+    lines.line("good", "✓", titled(lines, payload)),
+    ...listOf(payload["evidence"]).map((one) => lines.evidence(one))
+  ],
+  "plan.task_failed": (lines, payload) => {
+    const { message } = (payload["error"] ?? {}) as { readonly message?: string }
+    return [lines.line("bad", "✗", `${titled(lines, payload)}: ${message ?? "failed"}`)]
+  },
+  "plan.review_started": (lines, payload) => [lines.line("quiet", "◇", `review ${String(payload["iteration"])}`)],
+  "plan.critique": (lines, payload) => [
+    lines.line(
+      payload["verdict"] === "pass" ? "good" : "notice",
+      "◇",
+      `the critic says: ${textOf(payload["verdict"])}`
+    ),
+    ...listOf(payload["findings"]).map((one) => finding(lines, one))
+  ],
+  "plan.blocked": (lines, payload) => [lines.line("bad", "■", `blocked: ${textOf(payload["reason"])}`)],
+  "plan.unblocked": (lines, payload) => [lines.line("quiet", "▸", `goes on: ${textOf(payload["reason"])}`)],
+  "session.suspended": (lines, payload) => [lines.line("bad", "■", `suspended: ${textOf(payload["reason"])}`)],
+  "system.recovered": (lines) => [lines.line("notice", "↻", "the server was gone and goes on where it was")],
+  "tool.approved": (lines, payload) => [
+    lines.line("good", "✓", `${textOf(payload["call_id"])} allowed by ${textOf(payload["approver"])}`, 2)
+  ],
+  "tool.denied": (lines, payload) => [
+    lines.line("notice", "✗", `${textOf(payload["call_id"])} refused: ${textOf(payload["reason"])}`, 2)
+  ]
+}

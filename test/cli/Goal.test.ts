@@ -1,0 +1,146 @@
+// Goal: a person who follows a goal sees its plan, what is being done, and in the end what was done and what shows it;
+// whatever the agents say. Method: runes of a whole goal through the fold and the renderer that `echs goal` uses.
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { Board } from "#src/cli/goal/Board.ts"
+import { GoalLines } from "#src/cli/goal/Lines.ts"
+import { widthOf } from "#src/cli/render/Text.ts"
+import type { AnyRune } from "#src/client/Client.ts"
+import { kinds } from "#src/rune/Kinds.ts"
+import { recordingTerminal } from "../support/terminal.ts"
+
+const planId = "plan_0000000000000001"
+let eventId = 0
+const rune = (kind: string, payload: object, agentId?: string): AnyRune =>
+  ({
+    event_id: ++eventId,
+    conversation_id: "conv_0000000000000001",
+    kind,
+    visibility: "public",
+    ts_ms: eventId * 1_000,
+    schema_version: 1,
+    payload: kind.startsWith("plan.") ? { plan_id: planId, ...payload } : payload,
+    ...(agentId === undefined ? {} : { agent_id: agentId })
+  }) as unknown as AnyRune
+
+const task = (taskId: string, title: string, dependsOn: ReadonlyArray<string> = [], priority = "medium") => ({
+  task_id: taskId,
+  title,
+  instructions: "",
+  depends_on: dependsOn,
+  priority
+})
+
+const follow = (runes: ReadonlyArray<AnyRune>) => {
+  const terminal = recordingTerminal()
+  const board = new Board(planId)
+  const lines = new GoalLines(terminal, board)
+  const said = runes.flatMap((one) => {
+    board.apply(one)
+    return lines.linesOf(one)
+  })
+  return { board, lines, said: said.join("\n") }
+}
+
+const evidence = {
+  spec: { type: "command", command: ["npm", "test"], expected_exit: 0 },
+  passed: true,
+  exit_code: 0
+}
+
+const started = (): ReadonlyArray<AnyRune> => [
+  rune("plan.goal_received", { goal: "make the tests pass", auto_start: true }),
+  rune("plan.planning_started", { attempt: 1 }),
+  rune("plan.created", { tasks: [task("t1", "read the code", [], "high"), task("t2", "fix add", ["t1"])] }),
+  rune("plan.approved", { approver: "auto_start" }),
+  rune("plan.task_assigned", { task_id: "t1", agent_id: "agt_1" }),
+  rune("plan.task_started", { task_id: "t1", attempt: 1 })
+]
+
+describe("a goal that is followed", () => {
+  it("shows the plan as a tree with what each task waits for", () => {
+    const { said } = follow(started())
+    expect(said).toContain("make the tests pass")
+    expect(said).toMatch(/├─ ○ 1\. read the code {2}high/)
+    expect(said).toMatch(/└─ ○ 2\. fix add {2}after 1/)
+  })
+
+  it("names the task an agent works on beside the tool it uses, until the call has its result", () => {
+    const call = rune(
+      "tool.call",
+      { call_id: "call_1", tool_name: "bash", arguments: { command: "npm test" } },
+      "agt_1"
+    )
+    const { board, lines } = follow([...started(), call])
+    expect(board.currentTools).toEqual(["read the code: bash npm test"])
+    expect(lines.status(1_000)).toContain("executing · 0/2 tasks · 0 tokens · 1.0 s · read the code: bash npm test")
+    board.apply(rune("tool.result", { call_id: "call_1", status: "success" }))
+    expect(board.currentTools).toEqual([])
+  })
+
+  it("ends with the summary, the evidence, the time and the cost", () => {
+    const { board, lines } = follow([
+      ...started(),
+      rune("plan.task_completed", { task_id: "t1", result: "read", evidence: [evidence] }),
+      rune("turn.completed", { usage: { input_tokens: 1_000, output_tokens: 200, usd: 0.5 } }, "agt_1"),
+      rune("plan.review_started", { iteration: 1 }),
+      rune("plan.goal_met", { summary: "add() adds\n1 file changed", evidence: [evidence] })
+    ])
+    expect(board.end?.outcome).toBe("goal_met")
+    expect(board.done).toBe(1)
+    expect(lines.ending()).toMatch(
+      /^✓ goal met .*1,200 tokens · \$0\.50\n {2}add\(\) adds\n {2}1 file changed\n {2}✓ npm test · exit 0\n$/
+    )
+  })
+
+  it("tells a failure, a critique, a changed plan and the reason of a stop", () => {
+    const { board, lines, said } = follow([
+      ...started(),
+      rune("plan.task_failed", {
+        task_id: "t1",
+        attempt: 1,
+        error: { code: "evidence_missing", message: "nothing changed" }
+      }),
+      rune("plan.critique", {
+        verdict: "retry",
+        findings: [{ severity: "error", category: "bug", title: "still wrong", file: "add.js", line: 3 }]
+      }),
+      rune("plan.updated", {
+        changes: [
+          { type: "task_added", task: task("t3", "look again") },
+          { type: "task_changed", task: task("t2", "fix add well") },
+          { type: "task_cancelled", task_id: "t1", reason: "superseded" }
+        ]
+      }),
+      rune("plan.blocked", { task_ids: ["t2"], reason: "nothing can run" }),
+      rune("plan.unblocked", { task_ids: ["t2"], reason: "told to" }),
+      rune("plan.stopped", { reason: "iterations_exhausted", summary: "10 reviews" })
+    ])
+    expect(said).toContain("✗ read the code: nothing changed")
+    expect(said).toContain("✗ still wrong · add.js:3")
+    expect(said).toContain("– 1. read the code")
+    expect(said).toContain("2. fix add well")
+    expect(said).toContain("3. look again")
+    expect(said).toContain("blocked: nothing can run")
+    expect(board.tasks.map((one) => one.state)).toEqual(["cancelled", "waiting", "waiting"])
+    expect(lines.ending()).toContain("✗ stopped: iterations_exhausted")
+  })
+
+  it("leaves runes of another plan alone", () => {
+    const { board } = follow([...started(), rune("plan.stopped", { plan_id: "plan_other", reason: "cancelled" })])
+    expect(board.end).toBeUndefined()
+  })
+
+  it("takes any payload of any kind without failing, and no line is wider than the terminal", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...Object.keys(kinds)),
+        fc.dictionary(fc.string(), fc.anything()),
+        (kind, payload) => {
+          const { lines, said } = follow([...started(), rune(kind, payload)])
+          for (const line of [...said.split("\n"), lines.status(0)]) expect(widthOf(line)).toBeLessThanOrEqual(80)
+        }
+      )
+    )
+  })
+})

@@ -58,6 +58,8 @@ export interface ToolOutcome {
 }
 
 export interface ToolPort {
+  /** Resolves when the tools of an agent are known as far as they can be. Takes bounded time and never rejects. */
+  readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
   /** The tools an agent may be offered. */
   readonly describe: (state: ConversationState, agentId: AgentId) => ReadonlyArray<ToolDescription>
   /** What is known of a tool the model named; nothing when there is no such tool for this agent. */

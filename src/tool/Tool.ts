@@ -40,6 +40,8 @@ export interface Tool extends ToolFacts {
 
 /** Where tools come from. The list may differ by conversation and agent, and may change while it runs. */
 export interface ToolSource {
+  /** Resolves when its tools are known as far as they can be. Takes bounded time and never rejects. */
+  readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
   readonly tools: (state: ConversationState, agentId: AgentId) => ReadonlyArray<Tool>
   readonly find: (state: ConversationState, agentId: AgentId, name: string) => Tool | undefined
 }

@@ -175,6 +175,12 @@ const judged = (options: ModelCallOptions, { pending, resolved }: Attempt, error
   return providerError({ kind: error.kind, provider, message, status, code, retryable: true })
 }
 
+/** Tools that come from elsewhere may take a moment to be there. */
+const toolsReady = ({ commands, tools }: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
+  tools.ready === undefined
+    ? Effect.void
+    : Effect.promise(async (signal) => tools.ready?.(commands.state(), pending.agent_id, signal))
+
 /** Runs the pending model call to its end. */
 export const callModel = (options: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -182,6 +188,7 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     if (Result.isFailure(found)) return yield* reportFailure(options, pending, found.failure)
     const resolved = found.success
     const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), heard: undefined }
+    yield* toolsReady(options, pending)
     const build = () => buildRequest(options, attempt)
     const request = build()
     const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, request, build).pipe(

@@ -128,6 +128,24 @@ export const readGroups = (bytes: Bytes, payload: number, groups: number): Reado
   return found
 }
 
+/** The logs that a batch removes. Of groups that do not lie in the payload nothing is believed. */
+export const removedLogs = (
+  { buffer, view }: Bytes,
+  payload: number,
+  { groups, payloadBytes }: Pick<BatchHeader, "groups" | "payloadBytes">
+): ReadonlyArray<string> => {
+  const removed: Array<string> = []
+  const end = payload + payloadBytes
+  let position = payload
+  for (let index = 0; index < groups && position + GROUP_HEADER_BYTES <= end; index++) {
+    const start = position + GROUP_HEADER_BYTES + view.getUint8(position + 9)
+    const isRemoval = view.getUint8(position + 8) === groupKind.removal
+    if (isRemoval) removed.push(buffer.toString("latin1", position + GROUP_HEADER_BYTES, start))
+    position = start + view.getUint32(position, true)
+  }
+  return removed
+}
+
 export interface JournalFileHeader {
   readonly version: number
   readonly directoryId: string

@@ -13,13 +13,16 @@ import {
   decodeJournalFileHeader,
   JOURNAL_PAGE_BYTES,
   JOURNAL_VERSION,
-  readBatchHeader
+  readBatchHeader,
+  removedLogs
 } from "./JournalBatch.ts"
 
 export interface FoundBatch extends BatchHeader {
   readonly headerCrc: number
   readonly name: string
   readonly offset: number
+  /** The logs that it removes; known of batches from the floor on that are whole. */
+  readonly removals: ReadonlyArray<string>
 }
 
 export interface FoundFile {
@@ -52,7 +55,7 @@ export interface JournalScanOptions {
   readonly sequence: number
 }
 
-const CHUNK_BYTES = 1024 * 1024
+const PIECE_BYTES = 1024 * 1024
 
 export const listJournal = async (
   disk: Disk,
@@ -81,7 +84,7 @@ export const scanJournal = async (options: JournalScanOptions): Promise<JournalC
       const damage = await checkFileHeader(file, { path, bytes }, options.directoryId)
       if (damage !== undefined) damages.push(damage)
       files.push({ name, path, bytes })
-      if (!options.clean) await findBatches(file, { name, bytes }, found)
+      if (!options.clean) await findBatches(new Piece(file, bytes), { name, floor: options.floor }, found)
     } finally {
       await file.close()
     }
@@ -136,34 +139,70 @@ const checkFileHeader = async (
   return new JournalCorrupt({ file: path, offset: Math.min(bytes, header.bytes), reason })
 }
 
-/** Adds every batch of a file, wherever it starts. */
-const findBatches = async (
-  file: DiskFile,
-  { bytes: size, name }: { readonly name: string; readonly bytes: number },
-  found: Found
-): Promise<void> => {
-  const chunk = bytesOf(Buffer.alloc(Math.min(CHUNK_BYTES, size)))
-  let chunkStart = -1
-  let chunkBytes = 0
-  let offset = JOURNAL_PAGE_BYTES
-  while (offset + BATCH_HEADER_BYTES <= size) {
-    if (chunkStart < 0 || offset + BATCH_HEADER_BYTES > chunkStart + chunkBytes) {
-      chunkStart = offset
-      chunkBytes = await file.read(chunk.buffer, 0, chunk.buffer.length, offset)
-    }
-    const header = readBatchHeader(chunk, offset - chunkStart)
-    offset += JOURNAL_PAGE_BYTES
-    if (header === undefined) continue
-    const batch = { ...header, name, offset: offset - JOURNAL_PAGE_BYTES }
-    const isWhole = await payloadHolds(file, batch.offset, header)
-    found[isWhole ? "whole" : "torn"].push(batch)
-    if (isWhole) offset = batch.offset + alignPage(BATCH_HEADER_BYTES + header.payloadBytes)
+/** A piece of a file that moves along with who reads it: what lies in it is not read again. */
+class Piece {
+  private readonly file: DiskFile
+  readonly fileBytes: number
+  bytes: Bytes
+  private start = 0
+  private end = 0
+
+  constructor(file: DiskFile, fileBytes: number) {
+    this.file = file
+    this.fileBytes = fileBytes
+    this.bytes = bytesOf(Buffer.alloc(Math.min(PIECE_BYTES, fileBytes)))
+  }
+
+  /** Where the bytes from `offset` on, which the file must have, lie in the piece. Offsets only grow. */
+  async find(offset: number, length: number): Promise<number> {
+    if (offset + length > this.end) await this.move(offset, length)
+    return offset - this.start
+  }
+
+  private async move(offset: number, length: number): Promise<void> {
+    if (length > this.bytes.buffer.length) this.bytes = bytesOf(Buffer.alloc(length))
+    const { buffer } = this.bytes
+    const read = await this.file.read(buffer, 0, buffer.length, offset)
+    // What was read before must not pass for what is there.
+    buffer.fill(0, read)
+    this.start = offset
+    this.end = offset + buffer.length
   }
 }
 
-const payloadHolds = async (file: DiskFile, offset: number, header: BatchHeader): Promise<boolean> => {
-  const payload = await readPayload(file, offset, header)
-  return payload !== undefined && crc32c(payload.buffer, 0, payload.buffer.length, 0) === header.payloadCrc
+/** Adds every batch of a file, wherever it starts. */
+const findBatches = async (
+  piece: Piece,
+  { floor, name }: { readonly name: string; readonly floor: number },
+  found: Found
+): Promise<void> => {
+  let offset = JOURNAL_PAGE_BYTES
+  while (offset + BATCH_HEADER_BYTES <= piece.fileBytes) {
+    const at = await piece.find(offset, BATCH_HEADER_BYTES)
+    const header = readBatchHeader(piece.bytes, at)
+    if (header === undefined) {
+      offset += JOURNAL_PAGE_BYTES
+      continue
+    }
+    const payload = await findPayload(piece, offset, header)
+    if (payload === undefined) {
+      found.torn.push({ ...header, name, offset, removals: [] })
+      offset += JOURNAL_PAGE_BYTES
+      continue
+    }
+    const removals = header.sequence < floor ? [] : removedLogs(piece.bytes, payload, header)
+    found.whole.push({ ...header, name, offset, removals })
+    offset += alignPage(BATCH_HEADER_BYTES + header.payloadBytes)
+  }
+}
+
+/** Where the payload lies in the piece, if it is whole. */
+const findPayload = async (piece: Piece, offset: number, header: BatchHeader): Promise<number | undefined> => {
+  const bytes = BATCH_HEADER_BYTES + header.payloadBytes
+  if (offset + bytes > piece.fileBytes) return undefined
+  const payload = (await piece.find(offset, bytes)) + BATCH_HEADER_BYTES
+  const crc = crc32c(piece.bytes.buffer, payload, payload + header.payloadBytes, 0)
+  return crc === header.payloadCrc ? payload : undefined
 }
 
 /** The payload of a batch, or nothing when the file ends before it does. */

@@ -2,10 +2,10 @@
 // is cut to what precedes the journal and continued from it, so running recovery twice, or being killed
 // in the middle of it, gives the same result.
 import { indexFrame } from "./Batch.ts"
-import type { Disk } from "./Disk.ts"
+import type { Disk, DiskFile } from "./Disk.ts"
 import { flag, frameBytes, frameCrc, frameEventId, frameFlags, framePreviousCrc } from "./Frame.ts"
-import { type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
-import { type FoundBatch, type JournalContent, readPayload } from "./JournalScan.ts"
+import { BATCH_HEADER_BYTES, type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
+import type { FoundBatch, JournalContent } from "./JournalScan.ts"
 import type { Limits } from "./Limits.ts"
 import { commitExtent, emptyLog, type LogState, lastSegment, startSegment } from "./LogState.ts"
 import { type OpenLogOptions, openLog } from "./OpenLog.ts"
@@ -32,9 +32,7 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
   const removals = new Map<string, number>()
   const logs = new Map<string, LogState>()
   let frames = 0
-  await eachBatch(options, content.batches, async (batch, _slab, groups) => {
-    for (const group of groups) if (group.kind === groupKind.removal) removals.set(group.log, batch.sequence)
-  })
+  for (const batch of content.batches) for (const log of batch.removals) removals.set(log, batch.sequence)
   await eachBatch(options, content.batches, async (batch, slab, groups) => {
     for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group, keepsFrames })
     if (options.slabs.bytes * 2 > options.limits.pendingBytesMax) await flushAll(options, logs, { sync: false })
@@ -45,22 +43,61 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
   return { batches: content.batches.length, frames, logs }
 }
 
+type BatchBody = (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>
+
+/** Goes through the batches in order, opening each file once and reading a slab of it at a time. */
 const eachBatch = async (
   options: RecoveryOptions,
   batches: ReadonlyArray<FoundBatch>,
-  body: (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>
+  body: BatchBody
 ): Promise<void> => {
-  for (const batch of batches) {
-    const file = await options.disk.open(`${options.journalDirectory}/${batch.name}`, "read")
-    const slab = options.slabs.take(batch.payloadBytes)
-    try {
-      const payload = (await readPayload(file, batch.offset, batch))!
-      payload.buffer.copy(slab.buffer)
-      await body(batch, slab, readGroups(slab, 0, batch.groups))
-    } finally {
-      options.slabs.release(slab)
-      await file.close()
+  const files = new Map<string, DiskFile>()
+  try {
+    for (let at = 0; at < batches.length; ) {
+      const count = neighbours(batches, at, options.slabs.slabBytes)
+      const { name } = batches[at]!
+      const file = files.get(name) ?? (await options.disk.open(`${options.journalDirectory}/${name}`, "read"))
+      files.set(name, file)
+      await eachOf(options, file, batches.slice(at, at + count), body)
+      at += count
     }
+  } finally {
+    for (const file of files.values()) await file.close()
+  }
+}
+
+const endOf = ({ offset, payloadBytes }: FoundBatch): number => offset + BATCH_HEADER_BYTES + payloadBytes
+
+/** How many batches from `at` on lie behind each other in one file and in `bytesMax`; always the first. */
+const neighbours = (batches: ReadonlyArray<FoundBatch>, at: number, bytesMax: number): number => {
+  const first = batches[at]!
+  let end = at + 1
+  while (end < batches.length) {
+    const batch = batches[end]!
+    const isBehind = batch.name === first.name && batch.offset >= endOf(batches[end - 1]!)
+    if (!isBehind || endOf(batch) - first.offset > bytesMax) break
+    end += 1
+  }
+  return end - at
+}
+
+const eachOf = async (
+  options: RecoveryOptions,
+  file: DiskFile,
+  batches: ReadonlyArray<FoundBatch>,
+  body: BatchBody
+): Promise<void> => {
+  const from = batches[0]!.offset
+  const bytes = endOf(batches[batches.length - 1]!) - from
+  const slab = options.slabs.take(bytes)
+  try {
+    await file.read(slab.buffer, 0, bytes, from)
+    for (const batch of batches) {
+      const payload = batch.offset - from + BATCH_HEADER_BYTES
+      await body(batch, slab, readGroups(slab, payload, batch.groups))
+    }
+  } finally {
+    options.slabs.release(slab)
   }
 }
 

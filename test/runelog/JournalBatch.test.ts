@@ -12,6 +12,7 @@ import {
   openGroup,
   readBatchHeader,
   readGroups,
+  removedLogs,
   sealBatch
 } from "#runelog/JournalBatch.ts"
 import { flipBit } from "./Fixture.ts"
@@ -37,6 +38,20 @@ describe("a batch", () => {
       { log: "log", kind: groupKind.frames, frames: 2, frameBytes: 20, start: first, end: first + 20 },
       { log: "other", kind: groupKind.removal, frames: 0, frameBytes: 0, start: second, end: second }
     ])
+  })
+
+  it("names the logs it removes, and none behind a group that does not lie in it", () => {
+    const bytes = bytesOf(Buffer.alloc(200))
+    const first = openGroup(bytes, 0, groupKind.removal, Buffer.from("gone"))
+    closeGroup(bytes, 0, 0, 0)
+    const second = openGroup(bytes, first, groupKind.frames, Buffer.from("kept"))
+    closeGroup(bytes, first, 20, 1)
+    const end = openGroup(bytes, second + 20, groupKind.removal, Buffer.from("too"))
+    closeGroup(bytes, second + 20, 0, 0)
+    expect(removedLogs(bytes, 0, { groups: 3, payloadBytes: end })).toEqual(["gone", "too"])
+    expect(removedLogs(bytes, 0, { groups: 1, payloadBytes: end })).toEqual(["gone"])
+    closeGroup(bytes, first, 2 ** 32 - 1, 1)
+    expect(removedLogs(bytes, 0, { groups: 3, payloadBytes: end })).toEqual(["gone"])
   })
 
   it("has no header when any bit of it is flipped, or when there is no room for one", () => {

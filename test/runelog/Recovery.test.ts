@@ -1,6 +1,7 @@
 // Goal: recovery brings back what the journal holds and nothing else, again and again, and keeps what it cannot place. Method:
 // directories stopped in the middle, segments altered before the start.
 import { describe, expect, it } from "vitest"
+import type { DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { LogDamaged, SegmentCorrupt } from "#runelog/Errors.ts"
@@ -16,8 +17,20 @@ import {
   openSmall,
   segmentPath,
   snapshotOf,
+  withCalls,
   withFiles
 } from "./Fixture.ts"
+
+const fileCalls = (file: DiskFile): DiskFile => ({
+  read: (...args) => file.read(...args),
+  write: (...args) => file.write(...args),
+  writeNow: (...args) => file.writeNow(...args),
+  sync: () => file.sync(),
+  syncNow: () => file.syncNow(),
+  truncate: (length) => file.truncate(length),
+  size: () => file.size(),
+  close: () => file.close()
+})
 
 const lazy = { segmentWriteBytes: 1024 * KIB }
 
@@ -69,6 +82,39 @@ describe("recovery", () => {
     await runelog.append("a", 1, [{ body: "third life" }])
     const again = await openSmall({ disk: await diskOf(await snapshotOf(disk)) })
     expect(bodiesOf(await contentOf(again, "a"))).toEqual(["third life"])
+  })
+
+  it("opens each journal file once for what it applies, and reads neighbouring batches together", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: { ...lazy, journalFilesMax: 40 } })
+    // With so many logs the journal grows before it is checkpointed.
+    await Promise.all(Array.from({ length: 70 }, (_, at) => fill(runelog, `log-${at}`, 1, 1)))
+    await fill(runelog, "a", 1, 90)
+    const copy = await diskOf(await snapshotOf(disk))
+    const journalFiles = (await copy.list(`${directory}/journal`)).length
+    expect(journalFiles).toBeGreaterThan(5)
+    let opens = 0
+    let reads = 0
+    const counted = withCalls(copy, {
+      open: async (path, mode) => {
+        const file = await copy.open(path, mode)
+        if (!path.endsWith(".jnl") || mode !== "read") return file
+        opens += 1
+        const read: DiskFile["read"] = (target, offset, length, position) => {
+          reads += 1
+          return file.read(target, offset, length, position)
+        }
+        return { ...fileCalls(file), read }
+      }
+    })
+    const again = await openSmall({ disk: counted })
+    expect(bodiesOf(await contentOf(again, "a"))).toEqual(Array.from({ length: 90 }, (_, at) => entryOf(at + 1).body))
+    const { batches } = again.recovered
+    expect(batches).toBeGreaterThan(90)
+    const used = Math.ceil(batches / 15)
+    expect(opens).toBe(journalFiles + used)
+    // A header and a piece of every file, then what is applied: a slab is a little smaller than a file.
+    expect(reads).toBeLessThanOrEqual(2 * journalFiles + 2 * used)
   })
 
   it("keeps frames that continue nothing, names the gap and closes the log", async () => {

@@ -35,6 +35,8 @@ export interface ToolContext {
   readonly attempt: number
   readonly workspace: string | undefined
   readonly signal: AbortSignal
+  /** The policy, or whoever answered its question, lets the call reach the network; not, when left out. */
+  readonly network?: boolean
   /** Output as it comes; calls after the end are ignored. */
   readonly progress: (stream: ProgressStream, chunk: string) => void
   /** The conversation the call belongs to, for the tools that work on it: agents, plans, questions. */

@@ -116,6 +116,7 @@ export const permissions: ReadonlyArray<Permission> = [
   { reaches: "the lock of a data directory", modules: ["node:net"], allowed: ["runelog/NodeLock.ts"] },
   { reaches: "a database", modules: ["node:sqlite"], allowed: ["src/store/"] },
   { reaches: "a checksum", modules: ["@node-rs/crc32"], allowed: ["runelog/Crc32c.ts"] },
+  { reaches: "the check of arguments", modules: ["ajv"], allowed: ["src/tool/Arguments.ts"] },
   { reaches: "a provider", modules: ["openai"], allowed: ["src/provider/openai/"] },
   { reaches: "a provider", modules: ["@anthropic-ai/sdk"], allowed: ["src/provider/anthropic/"] }
 ]

@@ -1,0 +1,59 @@
+// Output that is longer than a result may carry: head and tail stay inline, all of it goes beside the log, and the model
+// is told the name under which `read_file` pages through it.
+import { createReadStream } from "node:fs"
+import { rm } from "node:fs/promises"
+import type { BlobRef } from "../rune/kinds/shared.ts"
+import type { ProcessEnded } from "./process/Port.ts"
+
+export interface BlobRange {
+  readonly offset: number
+  readonly bytesMax: number
+}
+
+/** Where bytes are kept under their own hash. */
+export interface BlobPort {
+  readonly keep: (source: string | AsyncIterable<Uint8Array>) => Promise<BlobRef>
+  /** Some bytes from the offset on; rejects when there is no such blob. */
+  readonly read: (sha256: string, range: BlobRange) => Promise<{ readonly bytes: Uint8Array; readonly size: number }>
+}
+
+export interface KeptOutput {
+  readonly output: string
+  readonly output_blob?: BlobRef
+}
+
+/** The name by which a model asks for a blob. */
+export const blobName = ({ sha256 }: Pick<BlobRef, "sha256">): string => `blob:${sha256}`
+
+const whereItIs = (blob: BlobRef | undefined): string =>
+  blob === undefined ? "" : `; read_file "${blobName(blob)}" has all ${blob.bytes} bytes`
+
+/** Head and tail of a text that is too long, the whole of it in a blob where there is room for one. */
+export const fitOutput = async (
+  output: string,
+  options: { readonly charsMax: number; readonly blobs: BlobPort | undefined }
+): Promise<KeptOutput> => {
+  if (output.length <= options.charsMax) return { output }
+  // No room for the whole is no reason to lose the rest.
+  const blob = await options.blobs?.keep(output).catch(() => undefined)
+  const half = Math.floor(options.charsMax / 2)
+  const marker = `\n… ${output.length - 2 * half} characters left out${whereItIs(blob)} …\n`
+  const short = `${output.slice(0, half)}${marker}${output.slice(-half)}`.toWellFormed()
+  return { output: short, ...(blob === undefined ? {} : { output_blob: blob }) }
+}
+
+/** The output of a process; what did not fit inline is moved into a blob, and its file removed. */
+export const processOutput = async (
+  { output, overflow }: Pick<ProcessEnded, "output" | "overflow">,
+  blobs: BlobPort | undefined
+): Promise<KeptOutput> => {
+  if (overflow === undefined) return { output }
+  try {
+    const blob = await blobs?.keep(createReadStream(overflow.path)).catch(() => undefined)
+    if (blob === undefined) return { output }
+    const end = output.endsWith("\n") ? "" : "\n"
+    return { output: `${output}${end}… cut${whereItIs(blob)} …\n`, output_blob: blob }
+  } finally {
+    await rm(overflow.path, { force: true })
+  }
+}

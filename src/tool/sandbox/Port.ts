@@ -1,18 +1,23 @@
 // What runs commands of agents: where they can read and write, whether they reach the network, and how much they may
-// use. The level says honestly what holds them.
+// use. The level says honestly what holds them; where nothing does, `contained` is false and people are asked.
 
-/** Best first: namespaces with a system call filter; namespaces without; limits and checks only; nothing. */
-export type SandboxLevel = "bubblewrap" | "bubblewrap_no_seccomp" | "limits_only" | "none"
+/**
+ * Best first: namespaces with a system call filter; namespaces without one; namespaces, but with the user id of root;
+ * limits only; nothing.
+ */
+export type SandboxLevel = "bubblewrap" | "bubblewrap_no_seccomp" | "bubblewrap_as_root" | "limits_only" | "none"
 
 export interface SandboxRequest {
   readonly argv: ReadonlyArray<string>
   /** Where it starts. */
   readonly directory: string
-  /** What it may write to, besides a private temporary directory. */
+  /** What it may write to, besides a private temporary directory and a private home. */
   readonly writable: ReadonlyArray<string>
   readonly network: boolean
   /** All it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>
+  /** The first file descriptor the sandbox may use for itself; the ones below belong to the command. */
+  readonly firstDescriptor?: number
 }
 
 /** A command line ready to be started; the sandbox is part of it. */
@@ -20,14 +25,29 @@ export interface SandboxedCommand {
   readonly file: string
   readonly args: ReadonlyArray<string>
   readonly directory: string
+  /** Of the first program alone, which may be the sandbox itself: never what the request asked for. */
   readonly environment: Readonly<Record<string, string>>
-  /** Extra file descriptors to hand over, from 3 on: path of a file to open for reading. */
-  readonly descriptors?: ReadonlyArray<string>
+  /** What the sandbox reads from file descriptors, from `firstDescriptor` on. */
+  readonly descriptors: ReadonlyArray<Uint8Array>
+  /** Whether all it starts lives in a process namespace that ends with its first process. */
+  readonly isNamespace: boolean
+}
+
+/** A limit that is in force for every command. */
+export interface LimitInForce {
+  readonly name: string
+  readonly value: number
+  /** Where it holds: in one process, in one file, in all of the sandbox. */
+  readonly per: "process" | "file" | "sandbox"
 }
 
 export interface SandboxPort {
   readonly level: SandboxLevel
-  /** Why it is not better, for people. */
+  /** The operating system keeps commands inside their roots. When it does not, every effect has to be asked about. */
+  readonly contained: boolean
+  /** What it is made of, or why it is not better, for people. */
   readonly detail: string
+  readonly limits: ReadonlyArray<LimitInForce>
+  /** Throws SandboxRefused when the request cannot be held. */
   readonly prepare: (request: SandboxRequest) => SandboxedCommand
 }

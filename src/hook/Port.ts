@@ -2,6 +2,7 @@
 import type { HookChoice } from "../machine/Command.ts"
 import type { CallState, ConversationState, HookState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { PayloadOf } from "../rune/Kinds.ts"
 import type { HookStatus } from "../rune/kinds/hook.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 
@@ -10,9 +11,15 @@ export interface HookOutcome {
   readonly exit_code?: number
   readonly output?: string
   readonly error?: ErrorInfo
+  /** What the model has to know before it goes on; it is told as a message of the hook. */
+  readonly feedback?: string
+  /** The turn has to end, for this reason. */
+  readonly stop?: string
 }
 
 export interface HookPort {
+  /** What has to be on record about the hooks of a conversation before any of them is chosen. */
+  readonly complaints?: (state: ConversationState) => ReadonlyArray<PayloadOf<"system.error">>
   /** The hooks that a batch of finished calls has to go through, in the order in which they run. */
   readonly choose: (
     state: ConversationState,

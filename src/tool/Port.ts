@@ -27,6 +27,13 @@ export type Authorization =
   /** The call cannot run at all; the model is told why. */
   | { readonly _tag: "Reject"; readonly error: ErrorInfo }
 
+/** What somebody besides the policy says about a call that is about to be decided. It can only be stricter. */
+export type Objection =
+  | { readonly _tag: "Deny"; readonly reason: string }
+  | { readonly _tag: "Ask"; readonly reason: string }
+
+export type BeforeCall = (state: ConversationState, call: CallState) => Promise<Objection | undefined>
+
 export interface ToolContext {
   readonly conversation_id: ConversationId
   readonly agent_id: AgentId

@@ -87,7 +87,12 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
   const agent = agentOf(state, pending.agent_id)
   const batch = agent?.turn == null ? [] : batchOf(state, agent.turn)
   const chosen = pending.mutating ? hooks.choose(state, pending.agent_id, batch) : []
-  return submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen })
+  const settle = submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen })
+  const complaints = pending.mutating ? (hooks.complaints?.(state) ?? []) : []
+  return complaints.reduceRight(
+    (after, payload) => Effect.andThen(submit(commands, { _tag: "RecordSystemError", payload }), after),
+    settle
+  )
 }
 
 const hook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<void> => {

@@ -63,5 +63,10 @@ export const runHook = async (
   if (ended._tag === "Interrupted") return
   const outcome = fitted(outcomeOf(ended, found.hook.hook_name, request.timeout_ms))
   const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
-  await offer(commands, { _tag: "FinishHook", ...id, ...outcome, duration_ms: durationMs })
+  const { feedback, stop, ...ending } = outcome
+  const to = { agent_id: request.agent_id, principal: `hook:${found.hook.hook_name}` }
+  // Before the hook is over: what follows it is the next model call, which has to know.
+  if (feedback !== undefined) await offer(commands, { _tag: "PostMessage", ...to, content: feedback, mode: "steer" })
+  await offer(commands, { _tag: "FinishHook", ...id, ...ending, duration_ms: durationMs })
+  if (stop !== undefined) await offer(commands, { _tag: "InterruptTurn", ...to, reason: stop })
 }

@@ -1,0 +1,154 @@
+// Whether a call may run: a pure function of the question. Configured rules speak first, and the first that applies
+// decides; then permissions given earlier; then the mode. Whatever is broken, unknown or not contained asks a person;
+// nothing of that kind ever allows.
+import type { ApprovalScope } from "../../rune/kinds/tool.ts"
+import { type Lasting, learnt } from "./Learn.ts"
+import { applies, type Facts, factsOf } from "./Match.ts"
+import type { Evaluate, Grant, PolicyQuestion, PolicyVerdict } from "./Port.ts"
+import { type Rule, readRule } from "./Rule.ts"
+
+/** What the configured rules say together. */
+interface Ruling {
+  readonly decision: "allow" | "ask" | "deny" | "none"
+  readonly reason: string
+  readonly rule?: Rule
+}
+
+const readRules = new WeakMap<object, Rule | string>()
+
+/** Rules are read once: they are the same objects from call to call. */
+const ruleOf = (value: unknown): Rule | string => {
+  if (value === null || typeof value !== "object") return readRule(value)
+  const known = readRules.get(value)
+  if (known !== undefined) return known
+  const rule = readRule(value)
+  readRules.set(value, rule)
+  return rule
+}
+
+const because = (rule: Rule): string => (rule.reason === undefined ? "" : `: ${rule.reason}`)
+
+const verbs = { allow: "allows", ask: "asks about", deny: "denies" } as const
+
+const rulingOf = (facts: Facts): Ruling => {
+  const { rules, tool_name: name } = facts.question
+  for (const [index, value] of rules.entries()) {
+    const rule = ruleOf(value)
+    if (typeof rule === "string") {
+      return { decision: "ask", reason: `rule ${index + 1} of the policy cannot be read (${rule})` }
+    }
+    const answer = applies(rule, facts)
+    if (answer === "yes") {
+      return {
+        decision: rule.decision,
+        reason: `rule ${index + 1} ${verbs[rule.decision]} ${name}${because(rule)}`,
+        rule
+      }
+    }
+    if (answer === "unsure") {
+      return { decision: "ask", reason: `rule ${index + 1} may be about this ${name} call${because(rule)}` }
+    }
+  }
+  return { decision: "none", reason: "" }
+}
+
+/** It changes something, or runs something that might. */
+const isEffect = ({ access, effect_class: effectClass, mutating }: PolicyQuestion): boolean =>
+  mutating ||
+  effectClass === "effect" ||
+  access.command !== undefined ||
+  access.network === true ||
+  (access.writes ?? []).length > 0
+
+/** What it is told leaves this machine, or the word of a foreign server is all there is about it. */
+const reachesOut = ({ access, provenance }: PolicyQuestion): boolean => access.url !== undefined || provenance === "mcp"
+
+const usesNetwork = ({ question, wantsNetwork }: Facts): boolean => wantsNetwork || question.access.url !== undefined
+
+const allow = (facts: Facts, reason: string): PolicyVerdict => ({
+  verdict: "allow",
+  reason,
+  network: usesNetwork(facts)
+})
+
+const ask = (facts: Facts, reason: string): PolicyVerdict => {
+  const lasting = (["session", "rule"] as const satisfies ReadonlyArray<Lasting>).filter(
+    (one) => learnt(facts, one) !== undefined
+  )
+  const choices: ReadonlyArray<ApprovalScope> = ["once", ...lasting]
+  const rule = learnt(facts, "rule")
+  return {
+    verdict: "ask",
+    reason,
+    network: usesNetwork(facts),
+    choices,
+    ...(rule === undefined ? {} : { rule })
+  }
+}
+
+/** A grant of a build that wrote no rules holds for the same arguments, and for the whole of a tool that tells nothing. */
+const isCoveredByOld = (grant: Grant, { access, arguments_hash: hash }: PolicyQuestion): boolean => {
+  if (grant.arguments_hash === hash) return access.network !== true
+  const isBlind = access.command === undefined && access.url === undefined && (access.writes ?? []).length === 0
+  return grant.scope === "session" && isBlind && access.network !== true
+}
+
+const isCovered = (grant: Grant, facts: Facts): boolean => {
+  const { now_ms: nowMs, tool_name: name } = facts.question
+  const isValid = grant.scope !== "once" && grant.tool_name === name
+  if (!isValid || (grant.expires_ms !== null && grant.expires_ms <= nowMs)) return false
+  if (grant.rule === undefined) return isCoveredByOld(grant, facts.question)
+  const rule = ruleOf(grant.rule)
+  return typeof rule !== "string" && rule.decision === "allow" && applies(rule, facts) === "yes"
+}
+
+const grantReasons = {
+  once: "allowed before",
+  session: "a person allowed this for the conversation",
+  rule: "a person allowed this for good"
+} as const
+
+const byMode = (facts: Facts): PolicyVerdict => {
+  const { mode, tool_name: name } = facts.question
+  if (mode === "full_access") return allow(facts, "the policy is full_access")
+  if (isEffect(facts.question)) return ask(facts, `${name} changes things, and the policy is ${mode}`)
+  if (reachesOut(facts.question)) return ask(facts, `${name} reaches out of this machine, and the policy is ${mode}`)
+  return allow(facts, `${name} only reads, and the policy is ${mode}`)
+}
+
+const uncontained = (facts: Facts, ruling: Ruling): PolicyVerdict => {
+  const isMeant = ruling.decision === "allow" && ruling.rule?.uncontained === true
+  if (isMeant) return allow(facts, `${ruling.reason} (also where nothing contains it)`)
+  return ask(facts, "there is no sandbox here to contain it")
+}
+
+/** Tools that belong to ECHS itself, and tools that are a question to a person. */
+const bySpecialTool = (facts: Facts, ruling: Ruling): PolicyVerdict | undefined => {
+  const { approval, tool_name: name } = facts.question
+  if (approval === "always") return ask(facts, `${name} is for a person to answer`)
+  if (approval === "by_policy") return undefined
+  return ruling.decision === "ask" ? ask(facts, ruling.reason) : allow(facts, `${name} touches nothing outside ECHS`)
+}
+
+/** What the policy says about a call. */
+export const evaluate: Evaluate = (question) => {
+  const facts = factsOf(question)
+  const { approval, contained, grants, mode, tool_name: name } = question
+  const ruling = rulingOf(facts)
+  if (ruling.decision === "deny") return { verdict: "deny", reason: ruling.reason }
+  const changes = isEffect(question) && approval === "by_policy"
+  if (mode === "read_only" && changes) {
+    return { verdict: "deny", reason: `the policy of this conversation is read_only: ${name} changes things` }
+  }
+  const special = bySpecialTool(facts, ruling)
+  if (special !== undefined) return special
+  if (changes && !contained) return uncontained(facts, ruling)
+  if (ruling.decision === "allow") return allow(facts, ruling.reason)
+  const grant = grants.find((one) => isCovered(one, facts))
+  if (grant !== undefined) return allow(facts, grantReasons[grant.scope])
+  return ruling.decision === "ask" ? ask(facts, ruling.reason) : byMode(facts)
+}
+
+/** The rule to write down when a person allows this call for longer; nothing when that is not on offer. */
+export const ruleToLearn = (question: PolicyQuestion, lasting: Lasting): Rule | undefined =>
+  learnt(factsOf(question), lasting)

@@ -1,0 +1,56 @@
+// What a permission that outlives its call is written down as. It is bound to what the arguments mean: the parsed
+// command, the paths, the host; and to the workspace it was given in. What cannot be bound cannot be learnt.
+import type { Facts } from "./Match.ts"
+import { isInWorkspace } from "./Match.ts"
+import type { Rule } from "./Rule.ts"
+import type { CommandLine, SimpleCommand } from "./Shell.ts"
+
+/** How long the permission is to last: for this conversation, or for good. */
+export type Lasting = "session" | "rule"
+
+/** A word as a pattern that fits this word alone. */
+const exactly = (word: string): string => (word === "*" || word === "**" || word.startsWith("\\") ? `\\${word}` : word)
+
+const words = (command: SimpleCommand): ReadonlyArray<string> => command.map(exactly)
+
+const commandPattern = ({ commands, operators }: CommandLine): NonNullable<Rule["command"]> => {
+  const [first, ...rest] = commands
+  if (rest.length === 0) return words(first)
+  return [words(first), ...rest.flatMap((command, index) => [operators[index]!, words(command)])]
+}
+
+const hasPattern = (path: string): boolean => /[*?]/.test(path)
+
+const standardPorts: ReadonlySet<number> = new Set([80, 443])
+
+type Selector = Pick<Rule, "command" | "path" | "host" | "access">
+
+const selectorOf = (facts: Facts, lasting: Lasting): Selector | undefined => {
+  const { command, place, question, writes } = facts
+  if (command !== undefined) {
+    return command._tag === "Understood" ? { command: commandPattern(command.line) } : undefined
+  }
+  if (question.access.url !== undefined) {
+    if (place === undefined) return undefined
+    return { host: standardPorts.has(place.port) ? place.host : `${place.host}:${place.port}` }
+  }
+  if (writes.length === 0) return {}
+  const isAllInside = writes.every((path) => isInWorkspace(path, question.workspace))
+  if (lasting === "session" && isAllInside) return { path: ["**"], access: "write" }
+  return writes.some(hasPattern) ? undefined : { path: [...writes], access: "write" }
+}
+
+/** The rule that allows what this call does, and calls like it; nothing when a person has to answer each time. */
+export const learnt = (facts: Facts, lasting: Lasting): Rule | undefined => {
+  const { question, wantsNetwork } = facts
+  if (question.approval === "always" || !question.contained) return undefined
+  const selector = selectorOf(facts, lasting)
+  if (selector === undefined) return undefined
+  return {
+    decision: "allow",
+    tool: question.tool_name,
+    ...selector,
+    ...(question.workspace === undefined ? {} : { workspace: question.workspace }),
+    ...(wantsNetwork ? { network: true } : {})
+  }
+}

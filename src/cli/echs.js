@@ -32,7 +32,22 @@ const findBundledNode = () => {
   }
 }
 
+/**
+ * Node 22 says of its SQLite that it may still change, to everybody and each time. The versions that this runs on are
+ * tested, so the user has nothing to do about it; every other warning passes.
+ */
+const silenceSqlite = () => {
+  const emitWarning = process.emitWarning
+  /** @type {(warning: string | Error, ...rest: Array<unknown>) => void} */
+  const emit = (warning, ...rest) => {
+    const isAboutSqlite = rest[0] === "ExperimentalWarning" && String(warning).startsWith("SQLite ")
+    if (!isAboutSqlite) Reflect.apply(emitWarning, process, [warning, ...rest])
+  }
+  process.emitWarning = emit
+}
+
 const runHere = async () => {
+  silenceSqlite()
   nodeModule.enableCompileCache?.()
   // Node strips types only outside node_modules, so an installed package runs what was built from the source.
   const source = join(here, "..", "main.ts")

@@ -62,6 +62,20 @@ describe("the launcher", () => {
     expect(JSON.parse(run.stdout)).toEqual({ origin: "source", node: process.versions.node, rest: ["a b"] })
   })
 
+  it("passes warnings on, but not that the SQLite of an older Node may change", () => {
+    const warning = `
+      process.emitWarning("SQLite is an experimental feature and might change at any time", "ExperimentalWarning")
+      process.emitWarning("SQLite is full", "StorageWarning")
+      process.emitWarning(new Error("of another kind"))
+      process.getBuiltinModule("node:sqlite")`
+    const launcher = layOut({ withBundledNode: false })
+    writeFileSync(join(dirname(launcher), "..", "main.ts"), `export const main = () => {${warning}}`)
+    const { stderr } = spawnSync(process.execPath, [launcher], { encoding: "utf8" })
+    expect(stderr).not.toContain("experimental feature")
+    expect(stderr).toContain("StorageWarning: SQLite is full")
+    expect(stderr).toContain("of another kind")
+  })
+
   it("runs what was built when it is installed as a package", () => {
     const launcher = layOut({ inside: "node_modules/echs", withBundledNode: false })
     const run = spawnSync(process.execPath, [launcher, "0"], { encoding: "utf8" })

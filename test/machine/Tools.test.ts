@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { canonicalHash } from "#src/machine/Canonical.ts"
-import type { ResponseItem } from "#src/machine/Command.ts"
+import type { ResponseItem, ToolFacts } from "#src/machine/Command.ts"
 import { parseArguments } from "#src/machine/decide/response.ts"
 import { pendingEffects } from "#src/machine/Effects.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
@@ -236,6 +236,38 @@ describe("results", () => {
     }
     expect(story.call("call_1").progress_tail).toHaveLength(limits.progressTailCharsMax)
     expect(story.call("call_1").progress_tail.at(-1)).toBe("2")
+  })
+
+  it("start an effect once, whoever asks, and what may be repeated as often as it is asked", () => {
+    const again = (facts: ToolFacts): Story => {
+      const story = new Story().inBatch(callItem("x", facts))
+      story.start("call_1")
+      return story
+    }
+    const effect = again(shellTool)
+    const head = effect.state.head
+    expect(effect.refused({ _tag: "StartCall", call_id: id("call_1"), sandbox: { level: "x" } })).toMatchObject({
+      code: "invalid_state",
+      data: { state: "executing" }
+    })
+    expect(effect.state.head).toBe(head)
+    expect(effect.call("call_1").attempt).toBe(1)
+    expect(effect.finish("call_1")).toContain("tool.result")
+    for (const facts of [readTool, writeTool]) {
+      const story = again(facts)
+      story.start("call_1")
+      expect(story.call("call_1").attempt).toBe(2)
+    }
+  })
+
+  it("start an effect that a person allowed, once", () => {
+    const story = new Story().inBatch(callItem("x", shellTool))
+    story.ask("call_1")
+    story.run({ ...approve, call_id: id("call_1") })
+    story.start("call_1")
+    expect(story.refused({ _tag: "StartCall", call_id: id("call_1"), sandbox: { level: "x" } }).code).toBe(
+      "invalid_state"
+    )
   })
 
   it("of calls that nobody made are refused", () => {

@@ -248,7 +248,8 @@ export const carryOut = (story: Story, effect: Effect, draw: Draw): Command => {
         : { _tag: "ExpireApproval", call_id: effect.call_id }
     case "RunTool": {
       const call = story.call(effect.call_id)
-      if (call.attempt === 0 || draw(4) === 0)
+      const mayRepeat = call.effect_class !== "effect"
+      if (call.attempt === 0 || (mayRepeat && draw(4) === 0))
         return { _tag: "StartCall", call_id: effect.call_id, sandbox: { level: "none" } }
       if (draw(6) === 0) return { _tag: "CrashCall", call_id: effect.call_id, message: "boom" }
       return { _tag: "FinishCall", call_id: effect.call_id, status: "success", output: "o", duration_ms: 1 }

@@ -120,6 +120,9 @@ const waitsForRetry = (sheet: Drafting, call: CallState): Running | undefined =>
   return target?.type === "tool" && target.call_id === call.call_id ? running : undefined
 }
 
+/** It has had its one start: of an effect there is no second, whoever asks. */
+const isSpent = (call: CallState): boolean => call.attempt > 0 && call.effect_class === "effect"
+
 const start = (sheet: Drafting, command: Of<"StartCall">): undefined => {
   const call = requireCall(sheet, command.call_id)
   if (call === undefined) return
@@ -129,6 +132,9 @@ const start = (sheet: Drafting, command: Of<"StartCall">): undefined => {
   }
   if (waitsForRetry(sheet, call) !== undefined) {
     sheet.refuse("invalid_state", `${call.call_id} waits for its retry`, { state: "retry_waiting" })
+  }
+  if (isSpent(call)) {
+    sheet.refuse("invalid_state", `${call.call_id} has started and must not run twice`, { state: call.status })
   }
   const payload = { call_id: call.call_id, attempt: call.attempt + 1, sandbox: command.sandbox }
   sheet.step(tool, call.status, { _tag: "Start", payload, place: placeOfCall(call) })
@@ -204,7 +210,7 @@ const crash = (sheet: Drafting, command: Of<"CrashCall">): undefined => {
 
 const endCrashed = (sheet: Drafting, call: CallState, message: string): undefined => {
   const place = placeOfCall(call)
-  if (call.effect_class === "effect" && call.attempt > 0) {
+  if (isSpent(call)) {
     const error = errorInfo("tool_outcome_unknown", `${message}; it is not known whether the call took effect`)
     sheet.step(tool, call.status, { _tag: "Lose", payload: resultOf(sheet, call, { status: "unknown", error }), place })
     return

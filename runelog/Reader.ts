@@ -59,6 +59,23 @@ export interface Page {
   readonly head: number
 }
 
+export interface RawRequest {
+  readonly after: number
+  /** Where the frames are put; one that does not fit gets a buffer of its own. */
+  readonly into: Buffer
+}
+
+/** Checked frames as they lie in the file, one behind the other. The buffer is the reader's own. */
+export interface RawPage extends Bytes {
+  /** Where the first frame begins, and where the last one ends. */
+  readonly start: number
+  readonly end: number
+  /** The event that was asked for; the first frame may be a thinned range that begins before it. */
+  readonly wanted: number
+  readonly next: number
+  readonly head: number
+}
+
 const passes = (view: DataView, start: number, filter: ReadFilter | undefined): boolean => {
   if (filter === undefined || frameKindOf(view, start) === frameKind.thinned) return true
   if (filter.visibilityMax !== undefined && (frameFlags(view, start) & flag.visibilityMask) > filter.visibilityMax)
@@ -77,17 +94,44 @@ const frameAt = ({ buffer, view }: Bytes, start: number, wanted: number): Frame 
   body: buffer.subarray(start + FRAME_HEADER_BYTES, start + frameBytes(view, start))
 })
 
-export const readPage = async (options: OpenLogOptions, log: LogState, request: ReadRequest): Promise<Page> => {
-  const { after, bytesMax } = request
+/** The newest durable event, which no cursor may lie behind. */
+const checkedHead = (log: LogState, after: number): number => {
   if (!Number.isSafeInteger(after) || after < 0) throw new ReadInvalid({ log: log.name, field: "after", value: after })
-  const isCount = bytesMax === Number.POSITIVE_INFINITY || (Number.isSafeInteger(bytesMax) && bytesMax >= 0)
-  if (!isCount) throw new ReadInvalid({ log: log.name, field: "bytesMax", value: bytesMax })
   const head = log.durableEventId
   if (after >= head && log.damage !== undefined) throw damageAtEnd(log)
   if (after > head) throw new CursorBeyondEnd({ log: log.name, after, head })
+  return head
+}
+
+export const readPage = async (options: OpenLogOptions, log: LogState, request: ReadRequest): Promise<Page> => {
+  const { after, bytesMax, filter } = request
+  const isCount = bytesMax === Number.POSITIVE_INFINITY || (Number.isSafeInteger(bytesMax) && bytesMax >= 0)
+  if (!isCount) throw new ReadInvalid({ log: log.name, field: "bytesMax", value: bytesMax })
+  const head = checkedHead(log, after)
   if (after === head) return { frames: [], next: head, head }
   if (after >= log.writtenEventId) return readMemory(log, request, head)
-  return log.gate.shared(() => readSegment(options, log, request, head))
+  const raw = await log.gate.shared(() => readSegment(options, log, { after, bytesMax, head, into: undefined }))
+  return { frames: framesIn(raw, filter), next: raw.next, head }
+}
+
+/** A page of what is in segments, without an object per frame; nothing when the cursor is behind all of that. */
+export const readRaw = async (
+  options: OpenLogOptions,
+  log: LogState,
+  { after, into }: RawRequest
+): Promise<RawPage | undefined> => {
+  const head = checkedHead(log, after)
+  if (after >= log.writtenEventId) return undefined
+  return log.gate.shared(() => readSegment(options, log, { after, bytesMax: into.length, head, into }))
+}
+
+const framesIn = (page: RawPage, filter: ReadFilter | undefined): ReadonlyArray<Frame> => {
+  const { end, start, view, wanted } = page
+  const frames: Array<Frame> = []
+  for (let at = start; at < end; at += frameBytes(view, at)) {
+    if (passes(view, at, filter)) frames.push(frameAt(page, at, wanted))
+  }
+  return frames
 }
 
 const damageAtEnd = (log: LogState): SegmentCorrupt => {
@@ -130,12 +174,14 @@ const pageEnd = ({ slab, end }: Extent, start: number, bytesMax: number): number
   return at
 }
 
-const readSegment = async (
-  options: OpenLogOptions,
-  log: LogState,
-  request: ReadRequest,
-  head: number
-): Promise<Page> => {
+interface SegmentRequest {
+  readonly after: number
+  readonly bytesMax: number
+  readonly head: number
+  readonly into: Buffer | undefined
+}
+
+const readSegment = async (options: OpenLogOptions, log: LogState, request: SegmentRequest): Promise<RawPage> => {
   const wanted = request.after + 1
   const at = log.segments.findLastIndex((segment) => segment.firstEventId <= wanted)
   // It was removed while the reader waited for its turn.
@@ -149,7 +195,7 @@ const readSegment = async (
     throw new SegmentCorrupt({ log: log.name, file: path, offset: fault.offset, reason: fault.reason })
   }
   return useSegmentFile(options, log.name, path, async (file) => {
-    const place: ReadPlace = { file, log, segment, path, wanted, request, head }
+    const place: ReadPlace = { file, log, segment, path, wanted, request }
     return readFrom(place).catch(async (error) => {
       if (!(error instanceof SegmentCorrupt)) throw error
       // An index that lies must not pass for damage: what the file says from its beginning counts.
@@ -169,35 +215,43 @@ interface ReadPlace {
   readonly segment: SegmentState
   readonly path: string
   readonly wanted: number
-  readonly request: ReadRequest
-  readonly head: number
+  readonly request: SegmentRequest
 }
 
-const readFrom = async ({ file, head, log, path, request, segment, wanted }: ReadPlace): Promise<Page> => {
+const readFrom = async ({ file, log, path, request, segment, wanted }: ReadPlace): Promise<RawPage> => {
+  const { head } = request
   let from = seek(log, segment, wanted)
   for (;;) {
-    const bytes = await readAt(file, from.offset, { bytesMax: request.bytesMax, endOffset: segment.writtenBytes })
-    const page = collect({ log: log.name, bytes, path, from, wanted, filter: request.filter })
-    from = page.end
+    const chunk = await readAt(file, from.offset, { ...request, endOffset: segment.writtenBytes })
+    const { end, place, start } = check({ log: log.name, chunk, path, from, wanted })
+    from = place
     log.readEnd = { segment, ...from }
-    if (from.eventId > wanted) return { frames: page.frames, next: from.eventId - 1, head }
+    const { buffer, view } = chunk.bytes
+    if (from.eventId > wanted) return { buffer, view, start, end, wanted, next: from.eventId - 1, head }
   }
 }
 
+interface Chunk {
+  readonly bytes: Bytes
+  /** Bytes that were read. */
+  readonly length: number
+}
+
+interface ChunkRequest extends SegmentRequest {
+  readonly endOffset: number
+}
+
 /** Reads about `bytesMax`, and always the whole first frame. */
-const readAt = async (
-  file: DiskFile,
-  offset: number,
-  page: { readonly bytesMax: number; readonly endOffset: number }
-): Promise<Bytes> => {
-  const available = page.endOffset - offset
-  const length = Math.min(Math.max(page.bytesMax, FRAME_HEADER_BYTES), available)
-  const bytes = bytesOf(Buffer.allocUnsafe(length))
+const readAt = async (file: DiskFile, offset: number, request: ChunkRequest): Promise<Chunk> => {
+  const { bytesMax, endOffset, into } = request
+  const available = endOffset - offset
+  const length = Math.min(Math.max(bytesMax, FRAME_HEADER_BYTES), available)
+  const bytes = bytesOf(into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length))
   const read = await file.read(bytes.buffer, 0, length, offset)
   const whole = read < FRAME_HEADER_BYTES ? read : Math.min(frameBytes(bytes.view, 0), available)
-  if (whole <= length) return bytesOf(bytes.buffer.subarray(0, read))
+  if (whole <= length) return { bytes, length: read }
   const larger = Buffer.allocUnsafe(Math.min(whole, FRAME_HEADER_BYTES + FRAME_BODY_BYTES_MAX))
-  return bytesOf(larger.subarray(0, await file.read(larger, 0, larger.length, offset)))
+  return { bytes: bytesOf(larger), length: await file.read(larger, 0, larger.length, offset) }
 }
 
 /** The nearest known frame boundary at or before the wanted event. */
@@ -212,43 +266,44 @@ const seek = (log: LogState, { headerCrc, firstEventId, index }: SegmentState, w
   return resumes ? readEnd : indexed
 }
 
-interface Collect {
+interface Check {
   readonly log: string
-  readonly bytes: Bytes
+  readonly chunk: Chunk
   readonly path: string
   readonly from: FramePlace
   readonly wanted: number
-  readonly filter: ReadFilter | undefined
 }
 
-interface Collected {
-  readonly frames: ReadonlyArray<Frame>
+interface Checked {
+  /** Where the first wanted frame begins and the last good one ends; equal when none is wanted. */
+  readonly start: number
+  readonly end: number
   /** The boundary behind the last good frame. */
-  readonly end: FramePlace
+  readonly place: FramePlace
 }
 
-const collect = (page: Collect): Collected => {
-  const { bytes, from, wanted } = page
+const check = ({ chunk, from, log, path, wanted }: Check): Checked => {
+  const { bytes, length } = chunk
   const { view } = bytes
-  const frames: Array<Frame> = []
   let at = 0
+  let start = -1
   let { eventId, crc } = from
   let fault: string | undefined
   do {
-    const problem = checkFrame(bytes, at, bytes.buffer.length)
+    const problem = checkFrame(bytes, at, length)
     if (problem === "short" && at > 0) break
     fault = problem === "short" ? "the file ends inside a frame" : (problem ?? misplaced(view, at, eventId, crc))
     if (fault !== undefined) break
     crc = frameCrc(view, at)
     eventId = frameLastId(view, at) + 1
-    if (eventId > wanted && passes(view, at, page.filter)) frames.push(frameAt(bytes, at, wanted))
+    if (start < 0 && eventId > wanted) start = at
     at += frameBytes(view, at)
-  } while (at < bytes.buffer.length)
+  } while (at < length)
   // A good prefix is served before its bad end is reported.
   if (fault !== undefined && eventId <= wanted) {
-    throw new SegmentCorrupt({ log: page.log, file: page.path, offset: from.offset + at, reason: fault })
+    throw new SegmentCorrupt({ log, file: path, offset: from.offset + at, reason: fault })
   }
-  return { frames, end: { eventId, crc, offset: from.offset + at } }
+  return { start: start < 0 ? at : start, end: at, place: { eventId, crc, offset: from.offset + at } }
 }
 
 const misplaced = (view: DataView, at: number, expected: number, crc: number): string | undefined => {

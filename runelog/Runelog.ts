@@ -24,7 +24,7 @@ import { closeFiles, noteDamage, type OpenDirectory, openDirectory, type Parts }
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
 import { logsDirectory } from "./Paths.ts"
-import { type Page, type ReadFilter, readPage } from "./Reader.ts"
+import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
 import { Residents } from "./Residents.ts"
 import { sealSegments } from "./Seal.ts"
 import { isLogName } from "./Segment.ts"
@@ -152,10 +152,22 @@ export class Runelog {
         bytesMax: options.bytesMax ?? this.parts.limits.pageBytes,
         filter: options.filter
       }
-      return readPage(this.parts, state, request).catch(async (error) => {
-        await noteDamage(this.parts, state, error)
-        throw asDiskError(error, this.parts.store.logDirectory(log))
-      })
+      return this.notingDamage(state, readPage(this.parts, state, request))
+    })
+  }
+
+  /** A page of frames as they lie in their segment, in the caller's buffer; nothing when `read` has them in memory. */
+  readRaw(log: string, request: RawRequest): Promise<RawPage | undefined> {
+    return this.using(log, (state) => {
+      if (isUnknown(state)) throw new LogUnknown({ log })
+      return this.notingDamage(state, readRaw(this.parts, state, request))
+    })
+  }
+
+  private notingDamage<A>(state: LogState, reading: Promise<A>): Promise<A> {
+    return reading.catch(async (error) => {
+      await noteDamage(this.parts, state, error)
+      throw asDiskError(error, this.parts.store.logDirectory(state.name))
     })
   }
 

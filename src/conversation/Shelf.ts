@@ -11,7 +11,7 @@ import type { ListRequest } from "../store/CatalogList.ts"
 import type { Store } from "../store/Store.ts"
 import type { Conversations } from "./Conversations.ts"
 import { CommandRefused, ConversationUnknown } from "./Errors.ts"
-import type { Page } from "./Reading.ts"
+import type { Page, RawPage, RawRequest } from "./Reading.ts"
 
 export interface ShelfParts {
   readonly store: Store
@@ -76,6 +76,10 @@ export class Shelf {
     request: { readonly after: number; readonly bytesMax: number; readonly visibilityMax: "public" | "internal" }
   ): Promise<Page> {
     return this.parts.store.runes.readBytesNow(conversationId, request)
+  }
+
+  readRaw(conversationId: string, request: RawRequest): Promise<RawPage | undefined> {
+    return this.parts.store.runes.readRawNow(conversationId, request)
   }
 
   async head(conversationId: string): Promise<number> {

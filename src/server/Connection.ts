@@ -105,8 +105,9 @@ export class Connection {
   }
 
   private readonly outlet: Outlet = {
-    write: (bytes) => {
-      if (this.stream.writable && this.socket.readyState === WebSocket.OPEN) this.stream.write(bytes)
+    write: (bytes, onWritten) => {
+      if (this.stream.writable && this.socket.readyState === WebSocket.OPEN) this.stream.write(bytes, onWritten)
+      else onWritten?.()
     },
     pendingBytes: () => this.stream.writableLength,
     drained: () => streamDrained(this.stream),

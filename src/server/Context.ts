@@ -1,7 +1,7 @@
 // What an operation may use: the conversations of this process, the shelf of stored ones, and who asks. Handlers see
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 import type { Conversations } from "../conversation/Conversations.ts"
-import type { Page } from "../conversation/Reading.ts"
+import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
 import type { ErrorCode, WireError } from "../wire/Codes.ts"
 import type { Role } from "../wire/Operations.ts"
 
@@ -46,6 +46,8 @@ export interface Shelf {
   readonly restore: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
   readonly fork: (request: ForkQuery) => Promise<{ readonly conversation_id: string; readonly event_id: number }>
   readonly read: (conversationId: string, request: ReadRequest) => Promise<Page>
+  /** The same as it lies in the log, in the caller's buffer and unfiltered; nothing when it has to be read as a page. */
+  readonly readRaw: (conversationId: string, request: RawRequest) => Promise<RawPage | undefined>
   /** The newest durable event; 0 when there is no such conversation. */
   readonly head: (conversationId: string) => Promise<number>
   /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */

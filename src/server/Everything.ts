@@ -3,10 +3,11 @@
 // the next sign of life says where it begins.
 import { limits } from "../wire/Limits.ts"
 import type { Shelf } from "./Context.ts"
-import { acceptsFrame, filterKey, type RuneFilter } from "./Filter.ts"
+import { filterKey, type RuneFilter } from "./Filter.ts"
 import type { Outlet } from "./Outlet.ts"
+import type { PageBuffers } from "./PageBuffers.ts"
 import { type Reader, Topic } from "./Topic.ts"
-import { caughtUpFrame, type Membership } from "./Topics.ts"
+import { caughtUpFrame, type Membership, readingOf } from "./Topics.ts"
 
 interface Followed {
   readonly topic: Topic
@@ -32,6 +33,7 @@ interface Group {
 
 export interface EverythingOptions {
   readonly shelf: Shelf
+  readonly buffers: PageBuffers
   readonly newName: () => string
   readonly nowMs: () => number
   readonly onFailure: (error: unknown, conversationId: string) => void
@@ -156,12 +158,10 @@ export class Everything {
 
   private open(group: Group, conversationId: string, cursor: number): Followed {
     const { onFailure, shelf } = this.options
-    const visibilityMax = group.filter.visibility
     const topic = new Topic(
       {
         name: group.name,
-        read: (after, bytesMax) => shelf.read(conversationId, { after, bytesMax, visibilityMax }),
-        accepts: acceptsFrame(group.filter),
+        ...readingOf(this.options, conversationId, group.filter),
         onFailure: (error, readers) => {
           for (const reader of readers) reader.onCaughtUp(0)
           onFailure(error, conversationId)

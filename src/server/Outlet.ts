@@ -3,7 +3,8 @@ import type { Duplex } from "node:stream"
 import { limits } from "../wire/Limits.ts"
 
 export interface Outlet {
-  readonly write: (bytes: Buffer) => void
+  /** `onWritten` is called once, when nobody needs the bytes any more, also where they were not written. */
+  readonly write: (bytes: Buffer, onWritten?: () => void) => void
   /** Bytes that wait for the other side. */
   readonly pendingBytes: () => number
   /** Resolves when nothing waits any more, or when the socket is gone. */

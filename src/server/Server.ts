@@ -19,6 +19,7 @@ import { Live, type LiveText } from "./Live.ts"
 import { describeError, type Log } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
 import { Operator, type Services } from "./Operate.ts"
+import { PageBuffers } from "./PageBuffers.ts"
 import type { Following } from "./Subscriptions.ts"
 import { Topics } from "./Topics.ts"
 
@@ -80,8 +81,9 @@ export class Server {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
       if (this.closing === undefined) log.write("warn", "a conversation could not be read for its followers", fields)
     }
-    this.topics = new Topics({ shelf, newName, onFailure })
-    this.everything = new Everything({ shelf, newName, nowMs: monotonicMs, onFailure })
+    const buffers = new PageBuffers()
+    this.topics = new Topics({ shelf, buffers, newName, onFailure })
+    this.everything = new Everything({ shelf, buffers, newName, nowMs: monotonicMs, onFailure })
     this.attention = new Attention({
       stateOf: (conversationId) => conversations.state(conversationId),
       known: () => conversations.residentStates(),

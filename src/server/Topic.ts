@@ -2,16 +2,24 @@
 // it is read once, framed once and written once to each socket. A reader whose socket is full leaves the head and
 // catches up from its own cursor when the socket drains; nothing is queued for it meanwhile but its cursor.
 // Promise to each reader: every rune after its cursor once, in order, or an explicit gap.
-import type { Frame, Page } from "../conversation/Reading.ts"
+import type { Frame, Page, RawPage } from "../conversation/Reading.ts"
 import { limits } from "../wire/Limits.ts"
+import { CatchUpPages, type Content, type SharedPage } from "./CatchUpPages.ts"
 import { hasRoom, type Outlet, waitForRoom } from "./Outlet.ts"
+import type { PageBuffers } from "./PageBuffers.ts"
 import { frameAll, textFrame } from "./WebSocketFrame.ts"
+import { makeWrapInPlace } from "./WirePage.ts"
 
 export interface TopicOptions {
   /** The name that pushed frames carry; the same for all readers of the topic. */
   readonly name: string
   /** Reads a page after the cursor; an empty page with `next` equal to the cursor means the head. */
   readonly read: (after: number, bytesMax: number) => Promise<Page>
+  /** Reads a page as it lies in the log, where every rune is for these readers that is not too private. */
+  readonly readRaw?: (after: number, into: Buffer) => Promise<RawPage | undefined>
+  /** The rank of what is not too private. */
+  readonly visibilityMax: number
+  readonly buffers: PageBuffers
   /** Whether a rune is for these readers; the body is its JSON. */
   readonly accepts: (frame: Frame) => boolean
   /** The log can no longer be read for these readers, who have left the topic. */
@@ -27,20 +35,13 @@ export interface Reader {
   left: boolean
 }
 
-interface Encoded {
-  readonly bytes: Buffer | undefined
-  readonly next: number
-  readonly head: number
-}
-
 export class Topic {
   private readonly options: TopicOptions
   private readonly prefix: Buffer
   private readonly suffix = Buffer.from("}")
   private readonly atHead = new Set<Reader>()
   private readonly behind = new Set<Reader>()
-  /** Pages before the head, for readers that catch up side by side; by the cursor in front of them. */
-  private readonly pages = new Map<number, Promise<Encoded>>()
+  private readonly pages: CatchUpPages
   /** Readers at the head have everything up to here. */
   private cursor: number
   private pumping = false
@@ -50,6 +51,13 @@ export class Topic {
     this.options = options
     this.cursor = cursor
     this.prefix = Buffer.from(`{"sub":${JSON.stringify(options.name)},"rune":`)
+    const { buffers, readRaw, visibilityMax } = options
+    this.pages = new CatchUpPages({
+      read: (after, bytesMax) => this.readPage(after, bytesMax),
+      readRaw,
+      wrap: makeWrapInPlace({ prefix: this.prefix, visibilityMax, gap: (from, to) => this.gap(from, to) }),
+      buffers
+    })
   }
 
   get name(): string {
@@ -77,6 +85,7 @@ export class Topic {
     reader.left = true
     this.atHead.delete(reader)
     this.behind.delete(reader)
+    if (this.behind.size === 0) this.pages.clear()
   }
 
   /** The log has new durable runes. */
@@ -129,48 +138,37 @@ export class Topic {
 
   /** Reads for one reader alone until it is where the others are. */
   private async catchUp(reader: Reader): Promise<void> {
+    if (reader.left) return
+    let page: SharedPage | undefined = this.pageBehind(reader.cursor)
     try {
-      let reading = this.page(reader.cursor)
-      while (!reader.left) {
-        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return await ignored(reading)
-        const page = await reading
+      while (page !== undefined && !reader.left) {
+        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return
+        const content: Content = await page.content
         if (reader.left) return
-        const isLast = page.next >= page.head && page.next >= this.cursor
+        const isLast = content.next >= content.head && content.next >= this.cursor
         // The next page is read while this one is on its way.
-        if (!isLast) reading = this.page(page.next)
-        if (page.bytes !== undefined) reader.outlet.write(page.bytes)
-        reader.cursor = page.next
-        if (isLast) return this.reachHead(reader, page.head)
+        const following: SharedPage | undefined = isLast ? undefined : this.pageBehind(content.next)
+        send(reader.outlet, page, content)
+        page.release()
+        page = following
+        reader.cursor = content.next
+        if (isLast) this.reachHead(reader, content.head)
       }
-      await ignored(reading)
     } catch (error) {
       this.fail(error, [reader])
+    } finally {
+      page?.release()
     }
   }
 
-  private page(after: number): Promise<Encoded> {
-    const known = this.pages.get(after)
-    if (known !== undefined) return known
-    const reading = this.readPage(after)
-    // Side by side, readers at the same place share the reading too.
-    this.keep(after, reading)
-    const forget = (): void => {
-      if (this.pages.get(after) === reading) this.pages.delete(after)
-    }
-    // Only a page with more behind it stays what it is.
-    reading.then((page) => (page.next < page.head ? undefined : forget()), forget)
-    return reading
+  private pageBehind(cursor: number): SharedPage {
+    return this.pages.take(cursor, { isShared: this.behind.size > 1 })
   }
 
-  private async readPage(after: number): Promise<Encoded> {
-    const page = await this.options.read(after, limits.catchUpPageBytes)
+  private async readPage(after: number, bytesMax: number): Promise<Content> {
+    const page = await this.options.read(after, bytesMax)
     const bytes = page.next === after ? undefined : this.encode(page, after)
-    return { bytes, next: page.next, head: page.head }
-  }
-
-  private keep(after: number, page: Promise<Encoded>): void {
-    this.pages.set(after, page)
-    if (this.pages.size > limits.pagesKeptPerTopic) this.pages.delete(this.pages.keys().next().value!)
+    return { pieces: bytes === undefined ? [] : [bytes], next: page.next, head: page.head }
   }
 
   private reachHead(reader: Reader, head: number): void {
@@ -207,7 +205,7 @@ export class Topic {
       if (frame.lastEventId <= after) continue
       if (frame.kind === "thinned") {
         flush()
-        pieces.push(this.gap(frame))
+        pieces.push(this.gap(frame.eventId, frame.lastEventId))
       } else if (this.options.accepts(frame)) {
         bodies.push(frame.body)
       }
@@ -216,13 +214,16 @@ export class Topic {
     return pieces.length === 0 ? undefined : pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
   }
 
-  private gap(frame: Frame): Buffer {
-    const gap = { from: frame.eventId, to: frame.lastEventId, reason: "thinned" }
+  private gap(from: number, to: number): Buffer {
+    const gap = { from, to, reason: "thinned" }
     return textFrame(JSON.stringify({ sub: this.options.name, gap }))
   }
 }
 
-/** Waits for a reading that nobody wants any more, so that its failure is nobody's either. */
-const ignored = async (reading: Promise<unknown>): Promise<void> => {
-  await reading.catch(() => undefined)
+/** Hands a page to a socket; its bytes stay as they are until the socket has them. */
+const send = (outlet: Outlet, page: SharedPage, { pieces }: Content): void => {
+  for (const piece of pieces) {
+    page.retain()
+    outlet.write(piece, page.release)
+  }
 }

@@ -1,9 +1,11 @@
 // The topics of a server: one per conversation and filter while anybody follows it. Readers of the same topic share its
 // name on the wire, which is what lets them share its bytes.
+import { privacyRank } from "../rune/Envelope.ts"
 import type { Shelf } from "./Context.ts"
 import { acceptsFrame, filterKey, type RuneFilter } from "./Filter.ts"
 import type { Outlet } from "./Outlet.ts"
-import { type Reader, Topic } from "./Topic.ts"
+import type { PageBuffers } from "./PageBuffers.ts"
+import { type Reader, Topic, type TopicOptions } from "./Topic.ts"
 import { textFrame } from "./WebSocketFrame.ts"
 
 interface Open {
@@ -19,6 +21,7 @@ export interface Membership {
 
 export interface TopicsOptions {
   readonly shelf: Shelf
+  readonly buffers: PageBuffers
   readonly newName: () => string
   /** A topic could not be read; its readers have been told. */
   readonly onFailure: (error: unknown, conversationId: string) => void
@@ -33,6 +36,24 @@ export interface JoinRequest {
   readonly taken: ReadonlySet<string>
   /** Tells one reader that its subscription is over. */
   readonly onFailure: (sub: string, error: unknown) => void
+}
+
+/** How the readers of a conversation with this filter read it. */
+export const readingOf = (
+  { buffers, shelf }: { readonly buffers: PageBuffers; readonly shelf: Shelf },
+  conversationId: string,
+  filter: RuneFilter
+): Pick<TopicOptions, "accepts" | "buffers" | "read" | "readRaw" | "visibilityMax"> => {
+  const { kinds, visibility } = filter
+  const readRaw = (after: number, into: Buffer) => shelf.readRaw(conversationId, { after, into })
+  return {
+    read: (after, bytesMax) => shelf.read(conversationId, { after, bytesMax, visibilityMax: visibility }),
+    // Kinds stand in the runes, not in front of them.
+    ...(kinds === undefined ? { readRaw } : {}),
+    visibilityMax: privacyRank[visibility],
+    buffers,
+    accepts: acceptsFrame(filter)
+  }
 }
 
 export const caughtUpFrame = (sub: string, head: number): Buffer =>
@@ -82,8 +103,7 @@ export class Topics {
     const topic = new Topic(
       {
         name,
-        read: (after, bytesMax) => shelf.read(conversationId, { after, bytesMax, visibilityMax: filter.visibility }),
-        accepts: acceptsFrame(filter),
+        ...readingOf(this.options, conversationId, filter),
         onFailure: (error, readers) => {
           for (const reader of readers) this.owners.get(reader)?.onFailure(name, error)
           this.closeIfEmpty(opened)

@@ -8,7 +8,7 @@ import {
   type ReadError as EngineReadError,
   LogUnknown
 } from "#runelog/Errors.ts"
-import type { Page } from "#runelog/Reader.ts"
+import type { Page, RawPage, RawRequest } from "#runelog/Reader.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { privacyRank, type Visibility } from "../rune/Envelope.ts"
 import type { Family } from "../rune/KindDefinition.ts"
@@ -179,6 +179,17 @@ export class RuneStore {
       (await this.readLog(conversationId, request))
     if (page === undefined) throw new ConversationUnknown({ conversationId })
     return page
+  }
+
+  /** Frames as they lie in the log, in the caller's buffer; nothing when they have to be read as a page. */
+  async readRawNow(conversationId: string, request: RawRequest): Promise<RawPage | undefined> {
+    try {
+      return await this.runelog.readRaw(conversationId, request)
+    } catch (error) {
+      // It may be in the archive, where pages are found.
+      if (error instanceof LogUnknown) return undefined
+      throw error
+    }
   }
 
   private async readLog(conversationId: string, request: EngineRead): Promise<Page | undefined> {

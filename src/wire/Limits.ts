@@ -26,7 +26,11 @@ export const limits = {
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
   /** One page on its way to a reader that catches up. */
-  catchUpPageBytes: 131_072,
+  catchUpPageBytes: 262_144,
+  /** Pages of that size that are under way at once, to all readers together; beyond them, ordinary ones. */
+  catchUpBuffersMax: 64,
+  /** Buffers of such pages that are kept for the next reader. */
+  catchUpBuffersIdleMax: 8,
   /** Pages a topic keeps for readers that catch up side by side. */
   pagesKeptPerTopic: 4,
   /** Conversations that one follower of everything catches up with side by side. */

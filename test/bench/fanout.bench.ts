@@ -3,11 +3,10 @@
 // subscriber. Subscribers are in a process of their own. BENCH_SECONDS and BENCH_ROUNDS shorten or lengthen it.
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
 import type { Bench, BenchContext, Row } from "./Bench.ts"
 import { measureCatchUp } from "./fanout/catchUp.ts"
 import { measureJsonLines, measureOurs, measureSqlite } from "./fanout/endToEnd.ts"
+import { collectGarbage } from "./fanout/garbage.ts"
 import { openDoor, token } from "./fanout/openDoor.ts"
 import { Sink } from "./fanout/Sink.ts"
 import { openBare, openOurs, type Publisher, paced, underLoad } from "./fanout/subjects.ts"
@@ -87,9 +86,6 @@ const fanout = async (subscribers: number, plan: Plan): Promise<ReadonlyArray<Ro
 }
 
 const IDLE = 5_000
-
-setFlagsFromString("--expose-gc")
-const collectGarbage: () => void = runInNewContext("gc")
 
 const idle = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
   plan.progress(`${IDLE} idle connections`)

@@ -1,11 +1,14 @@
 // Goal: every reader of a topic gets every rune after its cursor once, in order, or a gap; a reader that takes nothing
 // gets nothing more and is sent away. Method: a log in memory whose pages and sockets the test opens and closes at random.
 import { describe, expect, it } from "vitest"
-import type { Frame, Page } from "#src/conversation/Reading.ts"
+import { bytesOf, sealFrame, sealThinned } from "#runelog/Frame.ts"
+import type { Frame, Page, RawPage } from "#src/conversation/Reading.ts"
 import { acceptsFrame, acceptsKind, kindOf } from "#src/server/Filter.ts"
 import type { Outlet } from "#src/server/Outlet.ts"
+import { PageBuffers } from "#src/server/PageBuffers.ts"
 import { Topic } from "#src/server/Topic.ts"
 import { frameAll, textFrame } from "#src/server/WebSocketFrame.ts"
+import { makeWrapInPlace } from "#src/server/WirePage.ts"
 import { limits } from "#src/wire/Limits.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
@@ -35,15 +38,43 @@ const payloads = (bytes: Buffer): ReadonlyArray<string> => {
   return found
 }
 
+const HEADER_BYTES = 32
+const chain = { stream: 0, previousCrc: 0, family: 0 }
+
+/** Puts a frame where it would lie in a segment; returns where it ends. */
+const lay = (buffer: Buffer, start: number, { body, eventId, kind, lastEventId, visibility }: Frame): number => {
+  const bytes = bytesOf(buffer)
+  if (kind === "thinned") {
+    sealThinned(bytes, start, { from: eventId, to: lastEventId, previousCrc: 0, flags: 0 })
+    return start + HEADER_BYTES + 8
+  }
+  body.copy(buffer, start + HEADER_BYTES)
+  sealFrame(bytes, start, body.length, { ...chain, flags: visibility, kind: 0, eventId })
+  return start + HEADER_BYTES + body.length
+}
+
+/** What is given back is nobody's any more: whoever still sends it sends rubbish. */
+class SpoilingBuffers extends PageBuffers {
+  override giveBack(buffer: Buffer): void {
+    super.giveBack(buffer.fill(0x2a))
+  }
+}
+
 class FakeOutlet implements Outlet {
   readonly seen: Array<number> = []
   readonly gaps: Array<number> = []
   pending = 0
   closed = false
   private waiters: Array<() => void> = []
+  private unsent: Array<{ readonly bytes: Buffer; readonly onWritten: (() => void) | undefined }> = []
 
-  write(bytes: Buffer): void {
+  /** What was written is looked at when it leaves: until then its bytes must stay what they are. */
+  write(bytes: Buffer, onWritten?: () => void): void {
     this.pending += bytes.length
+    this.unsent.push({ bytes, onWritten })
+  }
+
+  private leave(bytes: Buffer): void {
     for (const text of payloads(bytes)) {
       const { gap, rune } = JSON.parse(text) as { rune?: { event_id: number }; gap?: { from: number } }
       if (rune !== undefined) this.seen.push(rune.event_id)
@@ -61,6 +92,10 @@ class FakeOutlet implements Outlet {
 
   drain(): void {
     this.pending = 0
+    for (const { bytes, onWritten } of this.unsent.splice(0)) {
+      this.leave(bytes)
+      onWritten?.()
+    }
     for (const wake of this.waiters.splice(0)) wake()
   }
 
@@ -94,6 +129,18 @@ class FakeLog {
     const frames = Array.from({ length: next - after }, (_, index) => frameOf(after + 1 + index))
     return { frames, next, head: this.head }
   }
+
+  /** The newest runes are in no segment yet. */
+  async readRaw(after: number, into: Buffer): Promise<RawPage | undefined> {
+    for (let turns = Math.floor(this.random() * 3); turns > 0; turns--) await turnOfLoop()
+    const last = Math.min(this.head - 5, after + 1 + Math.floor(this.random() * 20))
+    if (after >= last) return undefined
+    const start = Math.floor(this.random() * 100)
+    let end = start
+    let next = after
+    for (; next < last && end + 500 < into.length; next++) end = lay(into, end, frameOf(next + 1))
+    return { ...bytesOf(into), start, end, wanted: after + 1, next, head: this.head }
+  }
 }
 
 const upTo = (after: number, head: number) => Array.from({ length: head - after }, (_, index) => after + 1 + index)
@@ -105,10 +152,14 @@ describe("a topic", () => {
     for (let round = 0; round < rounds; round++) {
       const log = new FakeLog(random)
       const failures: Array<unknown> = []
+      const buffers = new SpoilingBuffers({ buffersMax: 3, idleMax: 2, bytes: 4096 })
       const topic = new Topic(
         {
           name: "s1",
           read: (after) => log.read(after),
+          ...(random() < 0.8 ? { readRaw: (after: number, into: Buffer) => log.readRaw(after, into) } : {}),
+          visibilityMax: 1,
+          buffers,
           accepts: () => true,
           onFailure: (error) => failures.push(error)
         },
@@ -135,6 +186,7 @@ describe("a topic", () => {
         await turnOfLoop()
       }
       expect(failures).toEqual([])
+      expect(buffers.inUse).toBe(0)
       for (const { after, outlet } of readers) {
         const expected = upTo(after, log.head)
         expect(outlet.seen).toEqual(expected.filter((id) => id % 17 !== 0))
@@ -151,6 +203,8 @@ describe("a topic", () => {
     const topic = new Topic(
       {
         name: "s1",
+        visibilityMax: 1,
+        buffers: new PageBuffers(),
         read: (after) => (after >= 10 && log.head > 10 ? Promise.reject(new Error("gone")) : log.read(after)),
         accepts: () => true,
         onFailure: (error, readers) => told.push([error, readers.length])
@@ -163,7 +217,10 @@ describe("a topic", () => {
     topic.join(stalled, 0, () => undefined)
     const reader = new FakeOutlet()
     topic.join(reader, 0, () => undefined)
-    while (!stalled.closed || reader.seen.length < 10) await new Promise((resolve) => setTimeout(resolve, 1))
+    while (!stalled.closed || reader.seen.length < 10) {
+      reader.drain()
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
     expect(stalled.seen).toEqual([])
     expect(topic.readers).toBe(1)
     log.head = 11
@@ -180,6 +237,50 @@ describe("frames", () => {
     expect(payloads(textFrame(text))).toEqual([text])
     const all = frameAll(Buffer.from("<"), [Buffer.from(text), Buffer.from("z")], Buffer.from(">"))
     expect(payloads(all)).toEqual([`<${text}>`, "<z>"])
+  })
+})
+
+describe("pages of the log that become pages of the wire", () => {
+  const gap = (from: number, to: number) => textFrame(JSON.stringify({ gap: { from, to } }))
+  const bodyOf = (bytes: number): Buffer => Buffer.from(JSON.stringify("r".repeat(bytes - 2)))
+  const entry = (eventId: number, bytes: number, visibility = 0): Frame => ({
+    ...frameOf(1),
+    eventId,
+    lastEventId: eventId,
+    visibility,
+    body: bodyOf(bytes)
+  })
+
+  const wrapped = (frames: ReadonlyArray<Frame>, options: { prefix: string; spare: number }) => {
+    const length = frames.reduce((sum, { body, kind }) => sum + HEADER_BYTES + (kind === "entry" ? body.length : 8), 0)
+    const buffer = Buffer.alloc(length + options.spare, 0x2a)
+    let end = 0
+    for (const frame of frames) end = lay(buffer, end, frame)
+    const wrap = makeWrapInPlace({ prefix: Buffer.from(options.prefix), visibilityMax: 1, gap })
+    const pieces = wrap({ ...bytesOf(buffer), start: 0, end, wanted: 1, next: 9, head: 9 })
+    return { pieces: pieces.length, values: payloads(Buffer.concat(pieces)).map((text) => JSON.parse(text) as unknown) }
+  }
+
+  const lengths = [2, 40, 94, 95, 96, 97, 98, 99, 100, 300, 65_505, 65_506, 65_507, 65_508, 65_509, 65_530, 70_000]
+
+  it.each(lengths)("hold runes of %i bytes as they are, in short frames and in long ones", (bytes) => {
+    for (const name of ["s1", "s123456789", "s123456789012345"]) {
+      for (const spare of [0, 1]) {
+        const frames = [entry(1, 200), entry(2, bytes), entry(3, bytes), entry(4, 200)]
+        const { values } = wrapped(frames, { prefix: `{"sub":"${name}","rune":`, spare })
+        expect(values).toEqual(frames.map(({ body }) => ({ sub: name, rune: JSON.parse(String(body)) as unknown })))
+      }
+    }
+  })
+
+  it("leave out what is too private, and say where runes are no more", () => {
+    const thinned: Frame = { ...frameOf(17), eventId: 5, lastEventId: 8 }
+    const frames = [entry(1, 200), entry(2, 210, 2), entry(3, 220, 1), entry(4, 230), thinned, entry(9, 240)]
+    const { pieces, values } = wrapped(frames, { prefix: '{"rune":', spare: 8 })
+    const rune = (bytes: number) => ({ rune: JSON.parse(String(bodyOf(bytes))) as unknown })
+    expect(values).toEqual([rune(200), rune(220), rune(230), { gap: { from: 5, to: 8 } }, rune(240)])
+    // What lies side by side goes out in one piece.
+    expect(pieces).toBe(4)
   })
 })
 

@@ -1,6 +1,5 @@
 // Subscribers in a process of their own, as cheap as they can be: raw sockets that count frames by their headers, and
 // look into one frame of each chunk for the time at which it was sent. Tells its parent how far everybody is.
-import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { Latency } from "../runelog/latency.ts"
 
@@ -42,65 +41,99 @@ const noteTime = (chunk: Buffer, start: number, end: number): void => {
   latency.record((Number(process.hrtime.bigint()) - sentNs) / 1e6)
 }
 
-/** Counts the frames in the chunks of one connection. */
+/** The longest header of a frame and the first letters of its payload. */
+const FRONT_BYTES = 13
+
+/** Counts the frames in the chunks of one connection, from their headers: payloads are jumped over. */
 class Frames {
   private readonly number: number
-  private rest: Buffer = Buffer.alloc(0)
+  /** The beginning of a frame that the chunk before ended in. */
+  private rest: Buffer | undefined
+  /** Bytes that belong to a frame which was counted already. */
+  private skip = 0
 
   constructor(number: number) {
     this.number = number
   }
 
   take(piece: Buffer): void {
-    const chunk = this.rest.length === 0 ? piece : Buffer.concat([this.rest, piece])
-    let at = 0
+    const chunk = this.rest === undefined ? piece : Buffer.concat([this.rest, piece])
+    this.rest = undefined
+    let at = this.skip
     let found = 0
     let lastStart = 0
     let lastEnd = 0
-    while (at + 2 <= chunk.length) {
+    while (at + FRONT_BYTES <= chunk.length) {
       const short = chunk[at + 1]! & 0x7f
       const header = short < 126 ? 2 : short === 126 ? 4 : 10
-      if (at + header > chunk.length) break
-      const length = short < 126 ? short : short === 126 ? chunk.readUInt16BE(at + 2) : chunk.readUInt32BE(at + 6)
-      const end = at + header + length
-      if (end > chunk.length) break
+      const length =
+        short < 126 ? short : short === 126 ? (chunk[at + 2]! << 8) | chunk[at + 3]! : chunk.readUInt32BE(at + 6)
+      const start = at + header
+      at = start + length
       // Runes begin with `{"sub"` and are long; answers begin with `{"id"`, and other pushed frames are short.
-      if (chunk[at + header + 2] === LETTER_S && length > SHORT_FRAME) {
-        found += 1
-        lastStart = at + header
-        lastEnd = end
-      }
-      at = end
+      if (chunk[start + 2] !== LETTER_S || length <= SHORT_FRAME) continue
+      found += 1
+      lastStart = start
+      lastEnd = at
     }
-    this.rest = chunk.subarray(at)
-    if (found === 0) return
+    this.skip = Math.max(at - chunk.length, 0)
+    // The chunk lies in memory that the next one overwrites.
+    if (at < chunk.length) this.rest = Buffer.from(chunk.subarray(at))
+    if (found > 0) this.note(chunk, found, lastStart, lastEnd)
+  }
+
+  private note(chunk: Buffer, found: number, lastStart: number, lastEnd: number): void {
     counts[this.number] = counts[this.number]! + found
     total += found
-    noteTime(chunk, lastStart, lastEnd)
+    if (lastEnd <= chunk.length) noteTime(chunk, lastStart, lastEnd)
   }
 }
 
-const open = async (number: number): Promise<Socket> => {
-  const socket = connect({ host: "127.0.0.1", port: plan.port })
-  const lines = [
+const upgradeOf = (port: number): string =>
+  [
     "GET /ws HTTP/1.1",
-    `Host: 127.0.0.1:${plan.port}`,
+    `Host: 127.0.0.1:${port}`,
     "Connection: Upgrade",
     "Upgrade: websocket",
     "Sec-WebSocket-Version: 13",
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    `Authorization: Bearer ${plan.token}`
-  ]
-  socket.write(`${lines.join("\r\n")}\r\n\r\n`)
-  const [head] = (await once(socket, "data")) as [Buffer]
-  if (!head.toString("latin1").startsWith("HTTP/1.1 101")) throw new Error(head.toString("latin1"))
-  for (const frame of plan.frames) socket.write(masked(frame.replaceAll("{n}", String(number))))
-  const frames = new Frames(number)
-  socket.on("data", (piece: Buffer) => frames.take(piece))
-  socket.on("close", () => process.exit(0))
-  opened.push(socket)
-  return socket
-}
+    `Authorization: Bearer ${plan.token}`,
+    "\r\n"
+  ].join("\r\n")
+
+/** All connections are read into the same memory, one after the other. */
+const memory = Buffer.alloc(256 * 1024)
+
+const open = (number: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const frames = new Frames(number)
+    let isUpgraded = false
+    const take = (piece: Buffer): void => {
+      if (isUpgraded) {
+        frames.take(piece)
+        return
+      }
+      const head = piece.toString("latin1")
+      const end = head.indexOf("\r\n\r\n")
+      isUpgraded = head.startsWith("HTTP/1.1 101") && end > 0
+      if (!isUpgraded) {
+        reject(new Error(head))
+        return
+      }
+      for (const frame of plan.frames) socket.write(masked(frame.replaceAll("{n}", String(number))))
+      resolve()
+      if (end + 4 < piece.length) frames.take(piece.subarray(end + 4))
+    }
+    const callback = (bytes: number): boolean => {
+      take(memory.subarray(0, bytes))
+      return true
+    }
+    const socket = connect({ host: "127.0.0.1", port: plan.port, onread: { buffer: memory, callback } })
+    socket.write(upgradeOf(plan.port))
+    socket.on("close", () => process.exit(0))
+    socket.on("error", reject)
+    opened.push(socket)
+  })
 
 const report = (): void => {
   if (total === reported) return

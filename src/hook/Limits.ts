@@ -23,7 +23,7 @@ export const hookLimits = {
   /** Files whose parsed content is remembered; the oldest is forgotten first. */
   filesRemembered: 256,
   /** Events that wait for their hooks; one more is dropped, and the log of the server says so. */
-  eventsWaitingMax: 256,
+  eventsWaitingMax: 4_096,
   /** Events whose hooks run side by side, one per conversation. */
   eventsAtOnce: 4,
   /** How often in a row a hook may send an agent back to work when it wants to stop. */

@@ -1,0 +1,43 @@
+// All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
+// afterwards. Everything they touch (files, programs, variables) is given to them.
+import type { AnyRune } from "../rune/Rune.ts"
+import { HookGate } from "./Gate.ts"
+import { HookLibrary, type HookLibraryOptions } from "./Library.ts"
+import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
+import type { HookPort } from "./Port.ts"
+import { PostTools } from "./PostTools.ts"
+import type { ProgramOptions } from "./Program.ts"
+
+export interface HooksOptions extends HookLibraryOptions, ProgramOptions {
+  readonly onTrouble: (conversationId: string, message: string) => void
+}
+
+export interface Hooks {
+  /** For the turn engine. */
+  readonly port: HookPort
+  /** For whoever decides about calls. */
+  readonly preToolUse: HookGate["preToolUse"]
+  /** For the door, before a message is taken. */
+  readonly beforePrompt: HookGate["beforePrompt"]
+  /** The conversations, once they are there. */
+  readonly attach: (conversations: HookConversations) => void
+  /** Runes became durable. */
+  readonly notice: (runes: ReadonlyArray<AnyRune>) => void
+  readonly close: () => Promise<void>
+}
+
+export const makeHooks = (options: HooksOptions): Hooks => {
+  const library = new HookLibrary(options)
+  const gate = new HookGate(library, options)
+  let lifecycle: HookLifecycle | undefined
+  return {
+    port: new PostTools(library, options),
+    preToolUse: gate.preToolUse,
+    beforePrompt: gate.beforePrompt,
+    attach: (conversations) => {
+      lifecycle = new HookLifecycle({ ...options, library, conversations })
+    },
+    notice: (runes) => lifecycle?.notice(runes),
+    close: async () => lifecycle?.close()
+  }
+}

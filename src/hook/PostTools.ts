@@ -1,0 +1,162 @@
+// The hooks that a finished batch has to go through: those of the list whose filter lets the batch in, then those of
+// PostToolUse that match one of its calls. A hook of a batch runs once for the batch; a hook of PostToolUse runs its
+// command once for every call it matches, one after the other, as one run on record.
+import type { HookChoice } from "../machine/Command.ts"
+import { errorInfo } from "../machine/ErrorTable.ts"
+import { hookOf } from "../machine/Select.ts"
+import type { CallState, ConversationState, HookState } from "../machine/State.ts"
+import type { AgentId } from "../rune/Ids.ts"
+import { claudeNameOf, matches } from "./ClaudeNames.ts"
+import type { BatchHook, EventHook, ToolFilter } from "./Definition.ts"
+import { contextOf, type HookWord, runEventHook } from "./EventRun.ts"
+import type { HookLibrary } from "./Library.ts"
+import { hookLimits } from "./Limits.ts"
+import type { HookOutcome, HookPort } from "./Port.ts"
+import { type ProgramEnded, type ProgramOptions, placeEnvironment, runProgram } from "./Program.ts"
+import { toldOfBatch, toldOfCall, toldOfEvent, toldOfResult } from "./Told.ts"
+
+const hasRun = ({ attempt }: CallState): boolean => attempt > 0
+
+const passes = (filter: ToolFilter, batch: ReadonlyArray<CallState>): boolean =>
+  filter.type === "any_mutating"
+    ? batch.some((call) => call.mutating && hasRun(call))
+    : batch.some((call) => filter.names.has(call.tool_name) && hasRun(call))
+
+const matched = ({ matcher }: EventHook, batch: ReadonlyArray<CallState>): ReadonlyArray<CallState> =>
+  batch.filter(
+    (call) => hasRun(call) && matches(matcher, call.tool_name, claudeNameOf(call.tool_name, call.provenance))
+  )
+
+const choiceOfBatch = (hook: BatchHook): HookChoice => ({
+  hook_name: hook.name,
+  failure_policy: hook.failurePolicy,
+  timeout_ms: hook.timeoutMs,
+  effect_class: hook.effectClass
+})
+
+const choiceOfEvent = (hook: EventHook, calls: number): HookChoice => ({
+  hook_name: hook.name,
+  failure_policy: { type: "warn_continue" },
+  timeout_ms: Math.min(hook.timeoutMs * calls, hookLimits.timeoutMsMax),
+  effect_class: "effect"
+})
+
+const failed = (message: string, more: Partial<HookOutcome> = {}): HookOutcome => ({
+  status: "failed",
+  error: errorInfo("hook_execution_failed", message),
+  ...more
+})
+
+const outcomeOf = (hookName: string, ended: ProgramEnded): HookOutcome => {
+  const { exit_code: code, output, signal } = ended
+  if (ended.aborted) return { status: "canceled", output }
+  if (code === 0) return { status: "succeeded", exit_code: 0, output }
+  if (code === null) return failed(`hook ${hookName} was ended by ${signal}`, { output })
+  return failed(`hook ${hookName} ended with exit code ${code}`, { output, exit_code: code })
+}
+
+/** What is wrong with one command of PostToolUse, for the record. */
+const faultOf = ({ block, mistake, silent }: HookWord): string | undefined => block ?? silent ?? mistake
+
+const outcomeOfWords = (hookName: string, words: ReadonlyArray<HookWord>): HookOutcome => {
+  const last = words.at(-1)
+  const blocked = words.flatMap(({ block }) => block ?? [])
+  const context = contextOf(words, { withPrinted: false })
+  const parts = [...blocked, ...(context === undefined ? [] : [context])]
+  const stop = words.find((word) => word.stop !== undefined)?.stop
+  const more = {
+    output: words.map(({ output }) => output).join(""),
+    ...(last?.exit_code === undefined ? {} : { exit_code: last.exit_code }),
+    ...(parts.length === 0 ? {} : { feedback: `${hookName}: ${parts.join("\n")}` }),
+    ...(stop === undefined ? {} : { stop })
+  }
+  const fault = words.map(faultOf).find((one) => one !== undefined)
+  return fault === undefined ? { status: "succeeded", ...more } : failed(`hook ${hookName}: ${fault}`, more)
+}
+
+type RunContext = Parameters<HookPort["run"]>[2]
+
+export class PostTools implements HookPort {
+  private readonly library: HookLibrary
+  private readonly options: ProgramOptions
+
+  constructor(library: HookLibrary, options: ProgramOptions) {
+    this.library = library
+    this.options = options
+  }
+
+  readonly complaints: NonNullable<HookPort["complaints"]> = (state) => this.library.complaints(state)
+
+  readonly choose: HookPort["choose"] = (state, _agentId, batch) => {
+    // Hooks run in the workspace; where there is none, there is nothing for them to look after.
+    if (state.session.config.workspace === undefined) return []
+    const { batch: hooks, events } = this.library.hooksOf(state)
+    const ofEvents = events
+      .filter(({ event }) => event === "PostToolUse")
+      .map((hook) => ({ hook, calls: matched(hook, batch).length }))
+    return [
+      ...hooks.filter(({ filter }) => passes(filter, batch)).map(choiceOfBatch),
+      ...ofEvents.filter(({ calls }) => calls > 0).map(({ calls, hook }) => choiceOfEvent(hook, calls))
+    ]
+  }
+
+  readonly run: HookPort["run"] = async (state, hook, context) => {
+    const { workspace } = context
+    if (workspace === undefined) return failed(`hook ${hook.hook_name} has no workspace to run in`)
+    const { batch, events } = this.library.hooksOf(state)
+    const ofBatch = batch.find(({ name }) => name === hook.hook_name)
+    if (ofBatch !== undefined) return this.runBatchHook(state, hook, ofBatch, { ...context, workspace })
+    const ofEvent = events.find(({ name }) => name === hook.hook_name)
+    if (ofEvent !== undefined) return this.runCallHooks(state, hook, ofEvent, { ...context, workspace })
+    return failed(`hook ${hook.hook_name} is no longer in any file that may be used`)
+  }
+
+  private async runBatchHook(
+    state: ConversationState,
+    hook: HookState,
+    definition: BatchHook,
+    context: RunContext & { readonly workspace: string }
+  ): Promise<HookOutcome> {
+    const batch = batchOfHook(state, hook)
+    const ended = await runProgram(this.options, {
+      name: hook.hook_name,
+      argv: definition.argv,
+      reach: definition.reach,
+      workspace: context.workspace,
+      told: toldOfBatch(state, hook, batch, context.agent_id),
+      environment: {
+        ...placeEnvironment(state, context.agent_id),
+        ECHS_HOOK_RUN_ID: hook.hook_run_id,
+        ECHS_HOOK_ATTEMPT: String(hook.attempt),
+        ECHS_TOOL_NAMES: batch.map(({ tool_name }) => tool_name).join(" ")
+      },
+      signal: context.signal
+    })
+    return outcomeOf(hook.hook_name, ended)
+  }
+
+  private async runCallHooks(
+    state: ConversationState,
+    hook: HookState,
+    definition: EventHook,
+    context: RunContext & { readonly workspace: string; readonly agent_id: AgentId }
+  ): Promise<HookOutcome> {
+    const { agent_id: agentId, signal, workspace } = context
+    const words: Array<HookWord> = []
+    for (const call of matched(definition, batchOfHook(state, hook))) {
+      const more = { ...toldOfCall(call, workspace), ...toldOfResult(call) }
+      const told = toldOfEvent(state, "PostToolUse", more)
+      const word = await runEventHook(this.options, definition, { state, agentId, workspace, told, signal })
+      words.push(word)
+      if (signal.aborted) return { status: "canceled", output: word.output }
+      if (word.stop !== undefined) break
+    }
+    return outcomeOfWords(hook.hook_name, words)
+  }
+}
+
+/** The calls that the hook's turn has just finished. */
+const batchOfHook = (state: ConversationState, hook: HookState): ReadonlyArray<CallState> => {
+  const ids = new Set<string>(hookOf(state, hook.hook_run_id)?.turn.call_ids ?? [])
+  return state.calls.filter((call) => ids.has(call.call_id))
+}

@@ -1,0 +1,27 @@
+// How much a command may use, one table. What the kernel counts for one process holds for each process alone; the sum
+// over all of them is bounded by their number, by the size of the private file systems and by the disk reserve.
+
+const MIB = 1_048_576
+
+export const sandboxLimits = {
+  /** Processes and threads of one sandbox. */
+  processesMax: 512,
+  /** Writable memory of one process. */
+  memoryBytesMax: 4_096 * MIB,
+  fileBytesMax: 2_048 * MIB,
+  openFilesMax: 1_024,
+  /** Seconds on a processor, of one process. */
+  processorSecondsMax: 3_600,
+  /** Private temporary directory, private home and shared memory, each. */
+  temporaryBytesMax: 512 * MIB,
+  /** A directory that hides another holds nothing. */
+  hiddenBytesMax: 4_096,
+  /** Submodules whose hooks are protected one by one. */
+  submodulesMax: 64,
+  /** Roots of one request. */
+  rootsMax: 16,
+  probeTimeoutMs: 10_000
+} as const
+
+/** Commands inside are the first to go when memory runs out. */
+export const outOfMemoryScore = 1_000

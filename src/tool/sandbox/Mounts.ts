@@ -1,0 +1,207 @@
+// What a command finds in the file system: everything can be read and nothing written, except that its roots are
+// writable, that homes, sockets and secrets are not there, and that it has a temporary directory and a home of its own.
+// A plan is a list of places; the deeper place always wins, so their order cannot be got wrong.
+import { lstatSync, readdirSync, realpathSync, type Stats, statSync } from "node:fs"
+import { dirname, isAbsolute, join, relative, sep } from "node:path"
+import { SandboxRefused } from "./Errors.ts"
+import { sandboxLimits } from "./Limits.ts"
+
+export type MountKind =
+  /** The same as outside, and may be changed. */
+  | "writable"
+  /** The same as outside, and may not. */
+  | "readonly"
+  /** Empty, and stays so. */
+  | "empty"
+  /** Empty, and its own to write to while it runs. */
+  | "private"
+  /** A file that holds nothing. */
+  | "blank"
+
+export interface Mount {
+  readonly at: string
+  readonly kind: MountKind
+}
+
+export interface MountFacts {
+  /** Of the user who runs the server; undefined when there is none. */
+  readonly home: string | undefined
+  /** Not to be seen: ECHS's own data, and what else was named. */
+  readonly hidden: ReadonlyArray<string>
+  /** Whether the user of the command may pass this directory. */
+  readonly mayPass: (directory: string) => boolean
+}
+
+/** Hidden in every home that is visible because it is, or is part of, a root. */
+const secretsOfHome: ReadonlyArray<string> = [
+  ...[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla", ".thunderbird"],
+  ...[".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".vault-token"],
+  ...[".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".lesshst"],
+  ...[".config/gcloud", ".config/gh", ".config/hub", ".config/git/credentials", ".config/op", ".config/rclone"],
+  ...[".config/google-chrome", ".config/chromium", ".config/github-copilot", ".config/doctl", ".config/heroku"],
+  ...[".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gradle/gradle.properties"],
+  ...[".terraform.d", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/keyrings", ".local/share/opencode"]
+]
+
+/** Read by shells when a person logs in: what a command writes there would run as that person. */
+const startFiles: ReadonlyArray<string> = [
+  ...[".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile"],
+  ...[".gitconfig", ".config/git", ".config/systemd", ".config/autostart", ".local/bin", ".vimrc", ".config/fish"]
+]
+
+/** Where people keep compilers and interpreters: readable in the private home. */
+const toolchains: ReadonlyArray<string> = [
+  ...[".cargo/bin", ".rustup", ".nvm", ".fnm", ".volta", ".asdf", ".pyenv", ".rbenv", ".sdkman", ".bun/bin"],
+  ...[".deno/bin", ".local/bin", ".local/lib", ".local/share/mise", ".local/share/uv", ".local/share/fnm", "go/bin"]
+]
+
+const neverRoots: ReadonlyArray<string> = ["/proc", "/sys", "/dev"]
+const tooWide: ReadonlyArray<string> = [
+  ...["/", "/bin", "/boot", "/etc", "/home", "/lib", "/lib64", "/opt", "/run", "/sbin", "/srv", "/tmp", "/usr"],
+  ...["/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin", "/var", "/var/lib", "/var/tmp"]
+]
+
+export const isInside = (root: string, path: string): boolean => {
+  const way = relative(root, path)
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
+}
+
+const lookAt = (path: string): Stats | undefined => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw new SandboxRefused("unreadable", path, `cannot be looked at (${(error as NodeJS.ErrnoException).code})`)
+  }
+}
+
+type FileKind = "file" | "directory" | "link" | "other"
+
+/** What we may not look at, a command may not either: it runs with our rights or with less. */
+const visibleKind = (path: string): FileKind | undefined => {
+  try {
+    return kindOf(path)
+  } catch (error) {
+    if (error instanceof SandboxRefused) return undefined
+    throw error
+  }
+}
+
+/** What is there, without following a link; undefined when there is nothing. */
+const kindOf = (path: string): FileKind | undefined => {
+  const facts = lookAt(path)
+  if (facts === undefined) return undefined
+  if (facts.isSymbolicLink()) return "link"
+  return facts.isDirectory() ? "directory" : facts.isFile() ? "file" : "other"
+}
+
+/** The real path of a root that may be written to; throws SandboxRefused when it is none. */
+export const rootOf = (path: string): string => {
+  if (!isAbsolute(path) || path.includes("\0")) throw new SandboxRefused("not_absolute", path, "is no absolute path")
+  const facts = statSync(path, { throwIfNoEntry: false })
+  if (facts?.isDirectory() !== true) throw new SandboxRefused("not_there", path, "is no directory")
+  const real = realpathSync(path)
+  if (tooWide.includes(real) || neverRoots.some((never) => isInside(never, real)))
+    throw new SandboxRefused("too_wide", path, "is no place that commands may write to")
+  return real
+}
+
+/** Hides what is there; a link is hidden by hiding what it leads to. */
+const hide = (path: string): ReadonlyArray<Mount> => {
+  const kind = visibleKind(path)
+  if (kind === undefined) return []
+  if (kind === "link") {
+    const target = statSync(path, { throwIfNoEntry: false })
+    return target === undefined ? [] : [{ at: realpathSync(path), kind: target.isDirectory() ? "empty" : "blank" }]
+  }
+  return [{ at: path, kind: kind === "directory" ? "empty" : "blank" }]
+}
+
+const keep = (path: string): ReadonlyArray<Mount> => {
+  const kind = visibleKind(path)
+  return kind === "file" || kind === "directory" ? [{ at: path, kind: "readonly" }] : []
+}
+
+const refuseLink = (path: string): void => {
+  if (kindOf(path) === "link") throw new SandboxRefused("link", path, "is a link, and cannot be protected")
+}
+
+/** Hooks and settings of one repository, which programs outside would run. */
+const gitDirectory = (path: string): ReadonlyArray<Mount> => {
+  const [hooks, config] = [join(path, "hooks"), join(path, "config")]
+  for (const part of [hooks, config]) refuseLink(part)
+  return [
+    // A mount of its own, so that it cannot be moved away with what is protected in it.
+    { at: path, kind: "writable" },
+    { at: hooks, kind: kindOf(hooks) === undefined ? "empty" : "readonly" },
+    { at: config, kind: kindOf(config) === undefined ? "blank" : "readonly" },
+    ...keep(join(path, "config.worktree"))
+  ]
+}
+
+const repositoryOf = (root: string): ReadonlyArray<Mount> => {
+  const path = join(root, ".git")
+  refuseLink(path)
+  const kind = kindOf(path)
+  if (kind !== "directory") return kind === undefined ? [] : [{ at: path, kind: "readonly" }]
+  const modules = join(path, "modules")
+  if (kindOf(modules) !== "directory") return gitDirectory(path)
+  const names = readdirSync(modules, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return [
+    ...gitDirectory(path),
+    { at: modules, kind: "writable" },
+    ...names.slice(0, sandboxLimits.submodulesMax).flatMap(({ name }) => gitDirectory(join(modules, name)))
+  ]
+}
+
+/** Directories on the way to a root that its user may not pass are replaced by empty ones. */
+const passages = (root: string, mayPass: MountFacts["mayPass"]): ReadonlyArray<Mount> => {
+  const ways: Array<string> = []
+  for (let way = dirname(root); way !== dirname(way); way = dirname(way)) ways.unshift(way)
+  const blocked = ways.find((way) => !mayPass(way))
+  return blocked === undefined ? [] : [{ at: blocked, kind: "empty" }]
+}
+
+const homePlan = (home: string, roots: ReadonlyArray<string>): ReadonlyArray<Mount> =>
+  roots.some((root) => isInside(root, home))
+    ? [
+        ...secretsOfHome.flatMap((name) => hide(join(home, name))),
+        ...startFiles.flatMap((name) => keep(join(home, name)))
+      ]
+    : [{ at: home, kind: "private" }, ...toolchains.flatMap((name) => keep(join(home, name)))]
+
+/** Names are resolved by a file that may lie among the sockets, which are hidden. */
+const resolverPlan = (): ReadonlyArray<Mount> => {
+  const facts = statSync("/etc/resolv.conf", { throwIfNoEntry: false })
+  if (facts === undefined) return []
+  const real = realpathSync("/etc/resolv.conf")
+  return isInside("/run", real) ? [{ at: real, kind: "readonly" }] : []
+}
+
+/** Places in the order in which they have to be made: the deeper ones later, one for each path. */
+const inOrder = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
+  const byPath = new Map(mounts.map((mount) => [mount.at, mount]))
+  const depth = ({ at }: Mount): number => at.split(sep).length
+  return [...byPath.values()].sort((a, b) => depth(a) - depth(b))
+}
+
+/** The plan for a request whose roots are real paths. */
+export const planMounts = (
+  request: { readonly roots: ReadonlyArray<string>; readonly network: boolean },
+  { hidden, home, mayPass }: MountFacts
+): ReadonlyArray<Mount> => {
+  const { network, roots } = request
+  for (const path of hidden)
+    if (roots.includes(path)) throw new SandboxRefused("too_wide", path, "belongs to ECHS itself")
+  return inOrder([
+    ...["/home", "/root", "/run"].flatMap(hide),
+    { at: "/tmp", kind: "private" },
+    ...(kindOf("/var/tmp") === "directory" ? [{ at: "/var/tmp", kind: "private" } as const] : []),
+    { at: "/dev/shm", kind: "private" },
+    ...(network ? resolverPlan() : []),
+    ...roots.flatMap((root) => passages(root, mayPass)),
+    ...(home === undefined ? [] : homePlan(home, roots)),
+    ...roots.map((at) => ({ at, kind: "writable" }) as const),
+    ...roots.flatMap(repositoryOf),
+    ...hidden.flatMap(hide)
+  ])
+}

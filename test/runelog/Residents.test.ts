@@ -1,0 +1,140 @@
+// Goal: there is one state per log however many ask for it, one in use is never forgotten, and memory stays bounded.
+// Method: logs that are opened by hand, at the moment the test wants.
+import { describe, expect, it } from "vitest"
+import { LogNameInvalid } from "#runelog/Errors.ts"
+import { emptyLog, type LogState } from "#runelog/LogState.ts"
+import { Residents } from "#runelog/Residents.ts"
+import { errorOf } from "./Fixture.ts"
+
+/** Residents whose logs open when they are told to. */
+const controlled = (logsMax = 10) => {
+  const opens: Array<{ readonly log: string } & PromiseWithResolvers<LogState>> = []
+  const residents = new Residents({
+    logsMax,
+    logs: new Map(),
+    open: (log) => {
+      const opening = { log, ...Promise.withResolvers<LogState>() }
+      opens.push(opening)
+      return opening.promise
+    }
+  })
+  return { residents, opens }
+}
+
+const immediate = (logsMax: number, logs: ReadonlyArray<LogState> = []) => {
+  const opened: Array<string> = []
+  const residents = new Residents({
+    logsMax,
+    logs: new Map(logs.map((log) => [log.name, log])),
+    open: async (log) => {
+      opened.push(log)
+      return emptyLog(log)
+    }
+  })
+  const names = (): ReadonlyArray<string> => [...residents.values()].map(({ name }) => name)
+  return { residents, opened, names }
+}
+
+describe("a log", () => {
+  it("is opened once for all who ask for it at once, and found in memory from then on", async () => {
+    const { opens, residents } = controlled()
+    const asked = [residents.find("a"), residents.find("a"), residents.use("a", async (state) => state)]
+    expect(opens).toHaveLength(1)
+    const state = emptyLog("a")
+    opens[0]!.resolve(state)
+    expect(await Promise.all(asked)).toEqual([state, state, state])
+    for (const found of await Promise.all(asked)) expect(found).toBe(state)
+    expect(residents.get("a")).toBe(state)
+    expect(await residents.find("a")).toBe(state)
+    expect(opens).toHaveLength(1)
+    expect(residents.size).toBe(1)
+  })
+
+  it("that was in memory from the start is not opened", async () => {
+    const recovered = emptyLog("a")
+    const { opened, residents } = immediate(10, [recovered])
+    expect(await residents.find("a")).toBe(recovered)
+    expect(opened).toEqual([])
+  })
+
+  it("that could not be opened is opened anew by the next who asks", async () => {
+    const { opens, residents } = controlled()
+    const asked = [residents.find("a"), residents.find("a")]
+    const reason = new Error("the disk is gone")
+    opens[0]!.reject(reason)
+    for (const one of asked) expect(await errorOf(one)).toBe(reason)
+    expect(residents.size).toBe(0)
+    const again = residents.find("a")
+    expect(opens).toHaveLength(2)
+    const state = emptyLog("a")
+    opens[1]!.resolve(state)
+    expect(await again).toBe(state)
+  })
+
+  it("by a name that no log can have is refused before anything is opened", async () => {
+    const { opened, residents } = immediate(10)
+    for (const log of ["", "../a", "a/b", "x".repeat(65)]) {
+      expect(await errorOf(residents.find(log))).toEqual(new LogNameInvalid({ log }))
+      expect(await errorOf(residents.use(log, async () => "ran"))).toBeInstanceOf(LogNameInvalid)
+    }
+    expect(opened).toEqual([])
+  })
+})
+
+describe("a log in use", () => {
+  it("is the one in memory, though it was forgotten and opened again on the way", async () => {
+    const { opens, residents } = controlled()
+    const found = residents.find("a")
+    opens[0]!.resolve(emptyLog("a"))
+    await found
+    const used = residents.use("a", async (state) => state)
+    residents.forget("a")
+    while (opens.length < 2) await Promise.resolve()
+    const second = emptyLog("a")
+    opens[1]!.resolve(second)
+    expect(await used).toBe(second)
+    expect(residents.get("a")).toBe(second)
+  })
+
+  it("does not rest and makes no room for others, until the last user is done", async () => {
+    const { names, residents } = immediate(1)
+    const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const uses = [residents.use("a", () => first.promise), residents.use("a", () => second.promise)]
+    await residents.find("a")
+    while (residents.get("a")!.users < 2) await Promise.resolve()
+    residents.rest("a")
+    await residents.find("b")
+    expect(names()).toEqual(["a", "b"])
+    first.resolve()
+    await uses[0]
+    residents.rest("a")
+    expect(names()).toContain("a")
+    second.reject(new Error("it failed"))
+    expect(await errorOf(uses[1]!)).toEqual(new Error("it failed"))
+    residents.rest("a")
+    expect(names()).toEqual(["b"])
+    residents.rest("a")
+  })
+})
+
+describe("memory", () => {
+  it("holds no more idle logs than it may: the longest known go, a tenth at a time", async () => {
+    const { names, opened, residents } = immediate(20)
+    for (let at = 1; at <= 20; at++) await residents.find(`log-${at}`)
+    expect(residents.size).toBe(20)
+    await residents.find("log-21")
+    expect(residents.size).toBe(18)
+    expect(names()).toEqual(Array.from({ length: 18 }, (_, at) => `log-${at + 4}`))
+    await residents.find("log-1")
+    expect(opened.filter((name) => name === "log-1")).toHaveLength(2)
+  })
+
+  it("keeps logs that are not idle, however many, and lets them go once they are", async () => {
+    const { names, residents } = immediate(4)
+    for (const log of ["a", "b", "c", "d", "e"]) (await residents.find(log)).unsyncedSequence = 1
+    expect(residents.size).toBe(5)
+    for (const state of residents.values()) state.unsyncedSequence = 0
+    await residents.find("f")
+    expect(names()).toEqual(["d", "e", "f"])
+  })
+})

@@ -2,7 +2,20 @@
 // not listed stays with the server.
 
 const allowedNames: ReadonlySet<string> = new Set([
-  ...["PATH", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "USER", "LOGNAME", "SHELL"],
+  ...[
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "USER",
+    "LOGNAME",
+    "SHELL"
+  ],
   ...["EDITOR", "VISUAL", "PAGER", "HOSTNAME", "CI", "JAVA_HOME", "GOROOT", "GOPATH", "RUSTUP_HOME", "CARGO_HOME"],
   ...["NVM_DIR", "VOLTA_HOME", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX", "DENO_DIR", "BUN_INSTALL", "PNPM_HOME"]
 ])

@@ -1,0 +1,60 @@
+// The file for output that is too long to stay inline. It holds all of it up to a limit; what comes later, and what the
+// disk refuses, is dropped and counted. Writers are told when to hold back, so that no more than a bounded number of
+// bytes waits for the disk.
+import { createWriteStream, type WriteStream } from "node:fs"
+import { rm } from "node:fs/promises"
+import { finished } from "node:stream/promises"
+
+export interface OverflowOptions {
+  readonly path: string
+  readonly bytesMax: number
+  readonly pendingBytesMax: number
+  /** Called when more may come, after `add` has said to hold back. */
+  readonly onRoom: () => void
+}
+
+export class Overflow {
+  readonly path: string
+  /** Bytes in the file. */
+  bytes = 0
+  droppedBytes = 0
+  private readonly file: WriteStream
+  private readonly bytesMax: number
+  private isBroken = false
+  private readonly onRoom: () => void
+
+  constructor({ bytesMax, onRoom, path, pendingBytesMax }: OverflowOptions) {
+    this.path = path
+    this.bytesMax = bytesMax
+    this.onRoom = onRoom
+    this.file = createWriteStream(path, { flags: "wx", mode: 0o600, highWaterMark: pendingBytesMax })
+    this.file.on("drain", onRoom)
+    this.file.on("error", () => this.broke())
+  }
+
+  /** Whether more may come at once. */
+  add(bytes: Buffer): boolean {
+    const taken = this.isBroken ? 0 : Math.min(bytes.length, this.bytesMax - this.bytes)
+    this.droppedBytes += bytes.length - taken
+    if (taken === 0) return true
+    this.bytes += taken
+    return this.file.write(taken === bytes.length ? bytes : bytes.subarray(0, taken))
+  }
+
+  /** Resolves with the file when all of it is written; with nothing when the disk would not have it. */
+  async close(): Promise<{ readonly path: string; readonly bytes: number; readonly droppedBytes: number } | undefined> {
+    this.file.end()
+    await finished(this.file).catch(() => this.broke())
+    if (!this.isBroken) return { path: this.path, bytes: this.bytes, droppedBytes: this.droppedBytes }
+    await rm(this.path, { force: true })
+    return undefined
+  }
+
+  private broke(): void {
+    if (this.isBroken) return
+    this.isBroken = true
+    this.droppedBytes += this.bytes
+    this.bytes = 0
+    this.onRoom()
+  }
+}

@@ -1,0 +1,190 @@
+// Programs in the sandbox, each with its whole tree: bounded in number, in memory and in what they leave on disk. This
+// is the only way by which tools start anything.
+import { randomBytes } from "node:crypto"
+import { mkdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { launcherExitCode, launcherPrefix } from "../sandbox/Launcher.ts"
+import type { SandboxPort } from "../sandbox/Port.ts"
+import { DiskGuard } from "./DiskGuard.ts"
+import { ProcessNotStarted } from "./Errors.ts"
+import { HeadTail } from "./HeadTail.ts"
+import { processLimits } from "./Limits.ts"
+import { Overflow } from "./Overflow.ts"
+import type { OutputStream, ProcessEnd, ProcessEnded, ProcessPort, ProcessRequest, StartRequest } from "./Port.ts"
+import { Progress } from "./Progress.ts"
+import { type Exit, Running } from "./Running.ts"
+import { markName, newMark } from "./Tree.ts"
+
+export interface ProcessesOptions {
+  readonly sandbox: SandboxPort
+  /** All that programs find in their environment, besides what a request adds. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Where output goes that is too long to stay inline; emptied at the start. */
+  readonly overflowDirectory: string
+  readonly overflowBytesMax?: number
+  readonly diskReserveBytes?: number
+}
+
+/** What a program printed: inline with a cap, and in a file when that was not all. */
+class Output {
+  readonly stdout: HeadTail
+  readonly stderr: HeadTail
+  readonly both: HeadTail
+  private readonly bytesMax: number
+  private readonly makeOverflow: () => Overflow
+  private overflow: Overflow | undefined
+
+  constructor(bytesMax: number, makeOverflow: () => Overflow) {
+    this.bytesMax = bytesMax
+    this.makeOverflow = makeOverflow
+    this.stdout = new HeadTail(bytesMax)
+    this.stderr = new HeadTail(bytesMax)
+    this.both = new HeadTail(bytesMax)
+  }
+
+  /** Whether more may come at once. */
+  add(stream: OutputStream, bytes: Buffer): boolean {
+    if (this.overflow === undefined && this.both.total + bytes.length > this.bytesMax) {
+      this.overflow = this.makeOverflow()
+      this.overflow.add(this.both.bytes())
+    }
+    this[stream].add(bytes)
+    this.both.add(bytes)
+    return this.overflow?.add(bytes) ?? true
+  }
+
+  async end(): Promise<Pick<ProcessEnded, "stdout" | "stderr" | "output" | "overflow">> {
+    const overflow = await this.overflow?.close()
+    return {
+      stdout: this.stdout.toString(),
+      stderr: this.stderr.toString(),
+      output: this.both.toString(),
+      ...(overflow === undefined ? {} : { overflow })
+    }
+  }
+}
+
+/** The sandbox itself failed, before the program began. */
+const sandboxComplaint = (exit: Exit, stdout: HeadTail, stderr: string): string | undefined => {
+  if (stdout.total > 0) return undefined
+  const isLauncher = exit.exit_code === launcherExitCode && stderr.startsWith(launcherPrefix)
+  const isSandbox = exit.exit_code === 1 && stderr.startsWith("bwrap: ")
+  return isLauncher || isSandbox ? stderr.trim().split("\n")[0] : undefined
+}
+
+const endOf = (exit: Exit, asked: ProcessEnd | undefined): ProcessEnd =>
+  asked ?? (exit.exit_code === null ? "killed" : "exited")
+
+class Processes implements ProcessPort {
+  private readonly options: ProcessesOptions
+  private readonly running = new Set<Running>()
+  private readonly guard: DiskGuard
+  private starting = 0
+  private isClosed = false
+
+  constructor(options: ProcessesOptions) {
+    this.options = options
+    this.guard = new DiskGuard(options.diskReserveBytes ?? processLimits.diskReserveBytes)
+    rmSync(options.overflowDirectory, { recursive: true, force: true })
+    mkdirSync(options.overflowDirectory, { recursive: true, mode: 0o700 })
+  }
+
+  start(request: StartRequest): Promise<Running> {
+    return this.open(request, { hasInput: true })
+  }
+
+  async run(request: ProcessRequest): Promise<ProcessEnded> {
+    const program = request.argv[0] ?? ""
+    if (Buffer.byteLength(request.stdin ?? "") > processLimits.stdinBytesMax)
+      throw new ProcessNotStarted("too_large", program, `its input has more than ${processLimits.stdinBytesMax} bytes`)
+    if (request.signal.aborted) return this.neverStarted()
+    const progress = request.onOutput === undefined ? undefined : new Progress(request.onOutput)
+    const output = new Output(request.outputCharsMax, () => this.newOverflow(() => running.resume()))
+    const onOutput = (stream: OutputStream | number, bytes: Buffer): void => {
+      if (typeof stream === "number") return
+      progress?.add(stream, bytes)
+      if (!output.add(stream, bytes)) running.pause()
+    }
+    const running = await this.open({ ...request, onOutput }, { hasInput: request.stdin !== undefined })
+    if (request.stdin !== undefined) void running.write(request.stdin).then(() => running.endInput())
+    const { asked, exit } = await this.untilOver(running, request)
+    progress?.flush()
+    const printed = await output.end()
+    const complaint =
+      asked === undefined && this.options.sandbox.level.startsWith("bubblewrap")
+        ? sandboxComplaint(exit, output.stdout, printed.stderr)
+        : undefined
+    if (complaint !== undefined) throw new ProcessNotStarted("sandbox_failed", program, complaint)
+    return { end: endOf(exit, asked), ...exit, aborted: asked === "aborted", ...printed }
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    await Promise.all([...this.running].map((running) => running.kill()))
+  }
+
+  private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
+    const program = request.argv[0] ?? ""
+    if (this.isClosed) throw new ProcessNotStarted("closed", program, "the server is ending")
+    if (this.running.size + this.starting >= processLimits.runningMax)
+      throw new ProcessNotStarted("too_many", program, `${processLimits.runningMax} programs run already`)
+    const { argv, channels = [], directory, network, writable } = request
+    const mark = newMark()
+    const { environment: allowed, sandbox } = this.options
+    const command = sandbox.prepare({
+      argv,
+      directory,
+      writable,
+      network,
+      environment: { ...allowed, ...request.environment, [markName]: mark },
+      firstDescriptor: 3 + channels.length
+    })
+    this.starting += 1
+    try {
+      const running = await Running.start({ command, mark, channels, hasInput, onOutput: request.onOutput })
+      this.running.add(running)
+      void running.ended.then(() => this.running.delete(running))
+      return running
+    } finally {
+      this.starting -= 1
+    }
+  }
+
+  /** Waits for the end, or brings it about for the first reason there is. */
+  private async untilOver(running: Running, request: ProcessRequest) {
+    let asked: ProcessEnd | undefined
+    const end = (reason: ProcessEnd): void => {
+      if (asked !== undefined) return
+      asked = reason
+      // Nobody waits for room any more; what is in the pipes is read to their end.
+      running.resume()
+      void running.kill()
+    }
+    const onAbort = (): void => end("aborted")
+    if (request.signal.aborted) onAbort()
+    request.signal.addEventListener("abort", onAbort)
+    const { timeoutMs } = request
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => end("timeout"), timeoutMs)
+    const unwatch = this.guard.watch([...request.writable, this.options.overflowDirectory], () => end("disk_reserve"))
+    const exit = await running.ended
+    unwatch()
+    clearTimeout(timer)
+    request.signal.removeEventListener("abort", onAbort)
+    return { exit, asked }
+  }
+
+  private newOverflow(onRoom: () => void): Overflow {
+    return new Overflow({
+      path: join(this.options.overflowDirectory, `${randomBytes(12).toString("hex")}.out`),
+      bytesMax: this.options.overflowBytesMax ?? processLimits.overflowBytesMax,
+      pendingBytesMax: processLimits.overflowPendingBytesMax,
+      onRoom
+    })
+  }
+
+  private neverStarted(): ProcessEnded {
+    return { end: "aborted", exit_code: null, signal: null, aborted: true, stdout: "", stderr: "", output: "" }
+  }
+}
+
+export const makeProcesses = (options: ProcessesOptions): ProcessPort => new Processes(options)

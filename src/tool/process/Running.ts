@@ -1,0 +1,159 @@
+// One program that runs, with all it started. It is over when its first process has ended and nothing of its tree is
+// left; ending it asks every process first, and makes them a second later.
+import type { ChildProcess } from "node:child_process"
+import type { Readable, Writable } from "node:stream"
+import { setTimeout as sleep } from "node:timers/promises"
+import type { SandboxedCommand } from "../sandbox/Port.ts"
+import { type Stdio, spawnSandboxed } from "../sandbox/Spawn.ts"
+import { ProcessNotStarted } from "./Errors.ts"
+import { processLimits } from "./Limits.ts"
+import type { OutputStream, RunningProcess, StartRequest } from "./Port.ts"
+import { commandOf, descendantsOf, isAlive, markedWith, signal } from "./Tree.ts"
+
+export interface RunningParts {
+  readonly command: SandboxedCommand
+  /** In the environment of everything it starts. */
+  readonly mark: string
+  readonly channels: ReadonlyArray<"in" | "out">
+  readonly hasInput: boolean
+  readonly onOutput: StartRequest["onOutput"]
+}
+
+export type Exit = Awaited<RunningProcess["ended"]>
+
+const swallow = (): undefined => undefined
+
+export class Running implements RunningProcess {
+  readonly pid: number
+  readonly ended: Promise<Exit>
+  private readonly child: ChildProcess
+  private readonly parts: RunningParts
+  private readonly outputs: ReadonlyArray<Readable>
+  private isOver = false
+  private killing: Promise<void> | undefined
+
+  private constructor(child: ChildProcess, pid: number, parts: RunningParts) {
+    this.child = child
+    this.pid = pid
+    this.parts = parts
+    this.outputs = this.listen()
+    this.ended = this.untilEnded()
+  }
+
+  /** Rejects with ProcessNotStarted when there is no such program. */
+  static start(parts: RunningParts): Promise<Running> {
+    const { channels, command, hasInput } = parts
+    const stdio: ReadonlyArray<Stdio> = [
+      hasInput ? "pipe" : "ignore",
+      "pipe",
+      "pipe",
+      ...channels.map(() => "pipe" as const)
+    ]
+    return new Promise((resolve, reject) => {
+      const fail = (error: Error): void => reject(new ProcessNotStarted("not_found", command.file, error.message))
+      try {
+        const child = spawnSandboxed({ command, stdio })
+        child.once("error", fail)
+        if (child.pid !== undefined) resolve(new Running(child, child.pid, parts))
+      } catch (error) {
+        fail(error as Error)
+      }
+    })
+  }
+
+  write(text: string | Uint8Array, channel = 0): Promise<boolean> {
+    const stream = this.child.stdio[channel] as Writable | null | undefined
+    if (stream?.writable !== true) return Promise.resolve(false)
+    return new Promise((resolve) => stream.write(text, (error) => resolve(error === null || error === undefined)))
+  }
+
+  endInput(): void {
+    this.child.stdin?.end()
+  }
+
+  pause(): void {
+    for (const output of this.outputs) output.pause()
+  }
+
+  resume(): void {
+    for (const output of this.outputs) output.resume()
+  }
+
+  processes(): ReadonlyArray<{ readonly pid: number; readonly command: string }> {
+    return this.members().map((pid) => ({ pid, command: commandOf(pid) }))
+  }
+
+  kill(): Promise<void> {
+    this.killing ??= this.end()
+    return this.killing
+  }
+
+  /** Everything it started. The sandbox's own two processes are no part of that. */
+  private members(): ReadonlyArray<number> {
+    if (this.isOver) return []
+    if (!this.parts.command.isNamespace) return [this.pid, ...descendantsOf(this.pid)]
+    const [first] = descendantsOf(this.pid)
+    return first === undefined ? [] : descendantsOf(first)
+  }
+
+  private async end(): Promise<void> {
+    if (this.isOver) return
+    const { isNamespace } = this.parts.command
+    for (const pid of this.members()) signal(pid, "SIGTERM")
+    if (!isNamespace) signal(-this.pid, "SIGTERM")
+    const timer = new AbortController()
+    await Promise.race([
+      this.ended,
+      sleep(processLimits.killAfterMs, undefined, { signal: timer.signal }).catch(swallow)
+    ])
+    timer.abort()
+    // The first process inside takes the whole namespace with it; the one outside would, too, when it is gone.
+    const inside = isNamespace ? descendantsOf(this.pid).slice(0, 1) : this.members()
+    if (!this.isOver) for (const pid of [...inside, -this.pid, this.pid]) signal(pid, "SIGKILL")
+    await this.ended
+  }
+
+  private listen(): ReadonlyArray<Readable> {
+    const { channels, onOutput } = this.parts
+    const named: ReadonlyArray<readonly [OutputStream | number, Readable | null | undefined]> = [
+      ["stdout", this.child.stdout],
+      ["stderr", this.child.stderr],
+      ...channels.flatMap((way, index) =>
+        way === "out" ? [[index + 3, this.child.stdio[index + 3] as Readable | null | undefined] as const] : []
+      )
+    ]
+    this.child.stdin?.on("error", swallow)
+    return named.flatMap(([name, stream]) => {
+      if (stream === null || stream === undefined) return []
+      stream.on("data", (bytes: Buffer) => onOutput(name, bytes))
+      stream.on("error", swallow)
+      return [stream]
+    })
+  }
+
+  private async untilEnded(): Promise<Exit> {
+    const { child } = this
+    const closed = new Promise<void>((resolve) => child.once("close", () => resolve()))
+    const exit = await new Promise<Exit>((resolve) => {
+      child.once("exit", (exit_code, name) => resolve({ exit_code, signal: name }))
+    })
+    if (!this.parts.command.isNamespace) await this.sweep()
+    await Promise.race([closed, sleep(processLimits.drainMsMax, undefined, { ref: false })])
+    // Somebody outside the tree was given the other end: what it writes is no output of this program.
+    for (const output of this.outputs) output.destroy()
+    this.isOver = true
+    return exit
+  }
+
+  /** Outside a namespace: ends what the first process left behind, as far as it can be found. */
+  private async sweep(): Promise<void> {
+    for (let round = 0; round < processLimits.sweepsMax; round++) {
+      const left = markedWith(this.parts.mark).filter(isAlive)
+      const name = round === 0 && this.killing === undefined ? "SIGTERM" : "SIGKILL"
+      signal(-this.pid, name)
+      if (left.length === 0) return
+      for (const pid of left) signal(pid, round * processLimits.sweepMs < processLimits.killAfterMs ? name : "SIGKILL")
+      await sleep(processLimits.sweepMs)
+    }
+  }
+}

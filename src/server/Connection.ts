@@ -216,6 +216,7 @@ export class Connection {
     const outcome = await this.host.operator.run(request, {
       principal,
       channel: "websocket",
+      connection: this,
       follow: ({ fields, op }) => subscriptions.perform(op, fields)
     })
     this.inFlight -= 1

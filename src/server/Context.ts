@@ -2,8 +2,10 @@
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
+import type { Content } from "../rune/kinds/shared.ts"
 import type { ErrorCode, WireError } from "../wire/Codes.ts"
 import type { Role } from "../wire/Operations.ts"
+import type { RemoteTools } from "./RemoteDesk.ts"
 
 export interface Principal {
   readonly name: string
@@ -62,6 +64,13 @@ export interface ForkQuery {
   readonly idempotency?: IdempotencyOf
 }
 
+export type PromptGate = (
+  state: Awaited<ReturnType<Conversations["state"]>>,
+  content: Content
+) => Promise<
+  { readonly _tag: "Pass"; readonly content: Content } | { readonly _tag: "Blocked"; readonly reason: string }
+>
+
 export interface OperationContext {
   readonly conversations: Conversations
   readonly shelf: Shelf
@@ -70,7 +79,13 @@ export interface OperationContext {
   readonly defaultModel: () => string
   /** Figures of the whole process, for `stats`. */
   readonly figures: () => Readonly<Record<string, unknown>>
+  /** Tools that clients run; absent where there are none. */
+  readonly remoteTools?: RemoteTools
+  /** Has a say about messages before they are taken. */
+  readonly beforePrompt?: PromptGate
   readonly principal: Principal
+  /** The connection that asks, known by identity alone; absent where there is none. */
+  readonly connection?: object | undefined
   /** Where the question came from: `websocket`, `http`, … */
   readonly channel: string
   readonly idempotency: IdempotencyOf | undefined

@@ -5,9 +5,11 @@ import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
 import type { AgentId, ConversationId } from "../rune/Ids.ts"
+import type { Content } from "../rune/kinds/shared.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
+import { registerTools, takeResult } from "./RemoteTools.ts"
 
 type Answer = Readonly<Record<string, unknown>>
 export type Handler<Name extends OperationName> = (fields: FieldsOf<Name>, context: OperationContext) => Promise<Answer>
@@ -46,11 +48,20 @@ const create = async (fields: FieldsOf<"conversation.create">, context: Operatio
   return { conversation_id: conversationId, root_agent_id: agentId, event_id: submitted.event_id }
 }
 
+/** What the hooks of the conversation make of a message. */
+const admitted = async (context: OperationContext, id: string, content: Content): Promise<Content> => {
+  if (context.beforePrompt === undefined) return content
+  const verdict = await context.beforePrompt(await context.conversations.state(id), content)
+  if (verdict._tag === "Blocked") throw new OperationFailed("invalid_state", verdict.reason, { state: "blocked" })
+  return verdict.content
+}
+
 const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
   const submitted = await submit(context, id, {
     _tag: "PostMessage",
     ...message,
+    content: await admitted(context, id, fields.content),
     mode,
     principal: context.principal.name
   })
@@ -196,8 +207,8 @@ export const handlers: HandlerTable = {
   },
   "budget.set": setBudget,
   "attention.list": async (_fields, context) => ({ items: await fromWaiting(context, attentionSummary) }),
-  "tool.register": notYet("running tools in a client"),
-  "tool.result": notYet("running tools in a client"),
+  "tool.register": registerTools,
+  "tool.result": takeResult,
   "harness.list": async () => ({ items: [] }),
   "harness.send": notYet("an outside agent"),
   "harness.interrupt": notYet("an outside agent"),

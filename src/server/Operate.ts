@@ -13,7 +13,7 @@ export type Outcome =
   | { readonly _tag: "Failed"; readonly error: WireError }
 
 /** What operations share, whoever asks. */
-export type Services = Omit<OperationContext, "principal" | "channel" | "idempotency">
+export type Services = Omit<OperationContext, "principal" | "channel" | "connection" | "idempotency">
 
 export interface OperatorOptions {
   readonly services: Services
@@ -25,6 +25,8 @@ export interface OperatorOptions {
 export interface Caller {
   readonly principal: Principal
   readonly channel: string
+  /** The connection itself, where there is one. */
+  readonly connection?: object
   /** Carries out what belongs to a connection; absent where there is none. */
   readonly follow?: (request: Request) => Promise<unknown>
 }
@@ -65,7 +67,7 @@ export class Operator {
 
   private perform(request: Request, caller: Caller): Promise<unknown> {
     const { fields, idempotencyKey, op } = request
-    const { channel, follow, principal } = caller
+    const { channel, connection, follow, principal } = caller
     if (!mayAsk(principal, op)) {
       throw new OperationFailed("unauthorized", `the role ${principal.role} may not ask for ${op}`)
     }
@@ -77,7 +79,7 @@ export class Operator {
     const idempotency = key === undefined ? undefined : { key, hash: bodyHash(op, fields) }
     // The one widening: the handler is looked up by the name under which the fields were checked.
     const handler = (handlers as Readonly<Record<string, AnyHandler>>)[op]!
-    return handler(fields, { ...this.options.services, principal, channel, idempotency })
+    return handler(fields, { ...this.options.services, principal, channel, connection, idempotency })
   }
 
   private note(request: Request, caller: Caller, outcome: Outcome, durationMs: number): void {

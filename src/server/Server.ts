@@ -154,7 +154,10 @@ export class Server {
       monotonicMs,
       stalledMs,
       helloWithinMs,
-      onClosed: (connection) => this.connections.delete(connection)
+      onClosed: (connection) => {
+        this.connections.delete(connection)
+        this.options.services.remoteTools?.gone(connection)
+      }
     }
   }
 

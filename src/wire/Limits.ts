@@ -51,6 +51,8 @@ export const limits = {
   tracesEveryMs: 2_000,
   tracesWithinMs: 5_000,
   listMax: 200,
+  /** How long the answer to a client's result of a tool waits for it to be on disk. */
+  resultDurableWithinMs: 10_000,
   /** Sockets of any kind at once; more are not accepted. */
   socketsMax: 12_000,
   headersWithinMs: 10_000,

@@ -1,0 +1,39 @@
+// What the door needs of the place where tools of clients are kept and their calls wait.
+import type { Conversations } from "../conversation/Conversations.ts"
+
+type State = Awaited<ReturnType<Conversations["state"]>>
+
+export type DeskAnswer<Ok> =
+  | ({ readonly _tag: "Ok" } & Ok)
+  | {
+      readonly _tag: "Refused"
+      readonly code:
+        | "bad_request"
+        | "invalid_state"
+        | "limit_exceeded"
+        | "already_decided"
+        | "not_found"
+        | "unauthorized"
+      readonly message: string
+    }
+
+interface Owner {
+  readonly principal: string
+  readonly connection: object
+}
+
+/** Where tools of clients are kept, and their calls wait. */
+export interface RemoteTools {
+  readonly register: (
+    conversationId: string,
+    owner: Owner,
+    tools: ReadonlyArray<unknown>
+  ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: ReadonlyArray<unknown> }>
+  readonly result: (
+    state: State,
+    owner: Owner,
+    callId: string,
+    result: { readonly status: "success" | "error"; readonly output: string }
+  ) => DeskAnswer<{ readonly repeated: boolean }>
+  readonly gone: (connection: object) => void
+}

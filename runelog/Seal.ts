@@ -132,6 +132,8 @@ const replace = async (
   await files.forget(indexPath)
   if (await disk.exists(indexPath)) {
     await disk.remove(indexPath)
+    // Should the exchange fail, the old segment stays without one, and must not count on it.
+    Object.assign(log.segments[place.at]!, { indexedEntries: 0, indexedBytes: 0 })
     await store.trusted(directory, () => disk.syncDirectory(directory))
   }
   await files.forget(place.path)

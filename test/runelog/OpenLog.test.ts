@@ -227,6 +227,11 @@ describe("the directory of a log", () => {
     const file = `${directory}/runelog/a/notes.txt`
     const foreign = await openSmall({ disk: await diskOf(withFiles(files, { [file]: Buffer.from("mine") })) })
     expect(await errorOf(foreign.read("a", { after: 0 }))).toEqual(new ForeignFile({ file }))
+    const inside = await diskOf(files)
+    await inside.makeDirectory(segmentPath("a", 7))
+    expect(await errorOf((await openSmall({ disk: inside })).head("a"))).toEqual(
+      new ForeignFile({ file: segmentPath("a", 7) })
+    )
     const leftover = `${segmentPath("a", 1)}.tmp`
     const disk = await diskOf(withFiles(files, { [leftover]: Buffer.from("half") }))
     expect(await (await openSmall({ disk })).head("a")).toBe(5)

@@ -234,6 +234,41 @@ describe("a seal that finds", () => {
     expect(await shape(runelog)).toBe("(1-2) 3 4 5")
   })
 
+  it("no room to exchange the files goes on without the index it took away, and can be made again", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, limits: { ...large, indexEveryFrames: 1 } })
+    const deltas = Array.from({ length: 19 }, () => [delta(1)])
+    await append(runelog, [...deltas, [final(1)]])
+    await runelog.checkpoint()
+    expect(await disk.exists(indexPath("a", 1))).toBe(true)
+    // So that the index that is taken away speaks of less than the segment holds.
+    await append(runelog, [[plain], [plain]], 21)
+    disk.failNext("rename", { code: "ENOSPC" })
+    expect(await errorOf(runelog.seal("a"))).toBeInstanceOf(DiskFull)
+    expect(await disk.exists(indexPath("a", 1))).toBe(false)
+    expect(await disk.exists(`${segmentPath("a", 1)}.tmp`)).toBe(true)
+    const stopped = disk.crash(1)
+    await runelog.seal("a")
+    expect(await shape(runelog)).toBe("(1-19) 20 21 22")
+    await runelog.close()
+    const after = await openSmall({ disk: stopped, limits: large })
+    expect(await shape(after)).toBe(Array.from({ length: 22 }, (_, at) => at + 1).join(" "))
+    expect(await stopped.exists(`${segmentPath("a", 1)}.tmp`)).toBe(false)
+  })
+
+  it("no room to exchange the files leaves a writer that closes in order", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, limits: { ...large, indexEveryFrames: 1 } })
+    await append(runelog, [...Array.from({ length: 19 }, () => [delta(1)]), [final(1)]])
+    await runelog.checkpoint()
+    await append(runelog, [[plain]], 21)
+    disk.failNext("rename", { code: "ENOSPC" })
+    expect(await errorOf(runelog.seal("a"))).toBeInstanceOf(DiskFull)
+    await runelog.close()
+    expect(await verify({ directory, disk })).toMatchObject({ problems: [], entries: 21 })
+    expect((await openSmall({ disk })).recovered.clean).toBe(true)
+  })
+
   it("no room for the seal itself can be made again", async () => {
     const disk = new DiskSim()
     const runelog = await openSmall({ disk })
@@ -298,6 +333,25 @@ describe("a seal that finds", () => {
     }
   })
 
+  it("a file that ends with a frame, but too early, names it", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: { ...large, openFilesMax: 0 } })
+    await append(runelog, [[delta(1)], [final(1)], [plain]])
+    await runelog.checkpoint()
+    const path = segmentPath("a", 1)
+    const whole = await readFileOf(disk, path)
+    const end = 128 + 32 + Buffer.byteLength(delta(1).body as string)
+    await writeFileOf(disk, path, whole.subarray(0, end))
+    expect(await errorOf(runelog.seal("a"))).toEqual(
+      new SegmentCorrupt({
+        log: "a",
+        file: path,
+        offset: end,
+        reason: "the file is shorter than what was written to it"
+      })
+    )
+  })
+
   it("a frame that rotted under it names it", async () => {
     const disk = makeDiskMemory()
     const runelog = await openSmall({ disk, limits: large })
@@ -332,6 +386,23 @@ describe("a seal that finds", () => {
     const runelog = await openSmall({ disk: cutting, limits: large })
     await append(runelog, [[delta(1)], [final(1)]])
     expect(await errorOf(runelog.seal("a"))).toBeInstanceOf(SegmentCorrupt)
+  })
+
+  it("damage behind commits closes that log and no other, and the writer goes on", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: { segmentBytes: 800, openFilesMax: 0 } })
+    const body = "x".repeat(700)
+    await runelog.append("a", 1, [{ body }])
+    await runelog.checkpoint()
+    const path = segmentPath("a", 1)
+    await writeFileOf(disk, path, (await readFileOf(disk, path)).subarray(0, 400))
+    // The next entry starts another segment, and so the seal of the one that was cut.
+    await runelog.append("a", 2, [{ body }])
+    while (!(await disk.exists(`${directory}/quarantine/a.json`))) await new Promise((resolve) => setImmediate(resolve))
+    expect(await errorOf(runelog.append("a", 3, [plain]))).toMatchObject({ _tag: "LogDamaged", file: path })
+    await runelog.append("b", 1, [plain])
+    expect(runelog.poisoned).toBeUndefined()
+    await runelog.close()
   })
 
   it("damage in an earlier segment leaves the rest unsealed", async () => {

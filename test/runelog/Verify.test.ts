@@ -289,6 +289,21 @@ describe("a fault of the journal", () => {
     expect(await reasonsOf(withoutDirectory, {})).toEqual(["the directory is missing"])
   })
 
+  it("is a batch that is cut off between two looks at it", async () => {
+    const disk = await diskOf(await openFiles())
+    let opens = 0
+    const cutting = withCalls(disk, {
+      open: async (path, mode) => {
+        const file = await disk.open(path, mode)
+        // The batches are found in the whole file; it is shorter when their frames are read.
+        return path === journalPath() && opens++ % 6 > 0 ? { ...file, size: async () => page + 10 } : file
+      }
+    })
+    const { problems } = await verify({ directory, disk: cutting })
+    expect(problems).toHaveLength(5)
+    expect(problems[0]).toMatchObject({ file: journalPath(), reason: "the batch is cut short" })
+  })
+
   it("is a group or frame that cannot be, though every checksum holds", async () => {
     const files = await openFiles()
     const reasons = async (change: (payload: Buffer) => number | undefined) =>
@@ -352,6 +367,11 @@ describe("a fault of the directory", () => {
     expect((await reasonsOf(files, { "/data/meta": meta })).join()).toContain("format version 5")
     expect(await reasonsOf(files, { "/data/runelog/file": Buffer.from("x") })).toContain("not a log of the runelog")
     expect(await reasonsOf(files, { "/data/runelog/a/notes": Buffer.from("x") })).toContain("not a file of the runelog")
+    const inside = await diskOf(files)
+    await inside.makeDirectory(segmentPath("a", 7))
+    expect((await verify({ directory, disk: inside })).problems).toMatchObject([
+      { file: segmentPath("a", 7), log: "a", reason: "not a file of the runelog" }
+    ])
     expect((await reportOf(files, { "/data/quarantine/a.json": Buffer.from("{}") })).problems).toMatchObject([
       { log: "a" }
     ])
@@ -392,6 +412,11 @@ describe("verify beside a writer", () => {
     expect(await errorOf(verify({ directory, disk: vanishing }))).toBeInstanceOf(DiskFailed)
     const broken = withCalls(disk, { list: () => Promise.reject(systemError("EIO", "scandir", directory)) })
     expect(await errorOf(verify({ directory, disk: broken }))).toBeInstanceOf(DiskFailed)
+    const unreadable = withCalls(disk, {
+      open: (path, mode) =>
+        path === "/data/meta" ? Promise.reject(systemError("EIO", "open", path)) : disk.open(path, mode)
+    })
+    expect(await errorOf(verify({ directory, disk: unreadable }))).toBeInstanceOf(DiskFailed)
     let looks = 0
     const changing = withCalls(disk, {
       list: async (path) => {

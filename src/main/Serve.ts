@@ -17,8 +17,11 @@ import { Server, type ServerOptions } from "../server/Server.ts"
 import { Traces } from "../server/Traces.ts"
 import { Store } from "../store/Store.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
+import type { BlobPort } from "../tool/Output.ts"
+import type { ToolPort } from "../tool/Port.ts"
 import { limits } from "../wire/Limits.ts"
 import type { Role } from "../wire/Operations.ts"
+import type { AssembledTools } from "./Tools.ts"
 
 export interface TokenSpec {
   readonly name: string
@@ -43,7 +46,8 @@ export interface ServeOptions {
   readonly key?: (variable: string) => string | undefined
   readonly scenarios?: RegistryConfig["scenarios"]
   readonly readText?: RegistryConfig["readText"]
-  readonly tools?: RuntimeOptions["tools"]
+  /** Tools as they are, or what makes them of the parts of this server. */
+  readonly tools?: ToolPort | ((parts: ToolParts) => Promise<AssembledTools>)
   readonly hooks?: RuntimeOptions["hooks"]
   readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
   readonly door?: Partial<Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "pingEveryMs" | "connectionsMax">>
@@ -51,6 +55,11 @@ export interface ServeOptions {
   readonly writeLine?: (line: string) => void
   /** Where traces go, if anywhere: the base address of an OTLP collector. */
   readonly otlpEndpoint?: string
+}
+
+/** What tools may use of the server. */
+export interface ToolParts {
+  readonly blobs: BlobPort
 }
 
 export interface RunningServer {
@@ -79,7 +88,22 @@ const tokensOf = (options: ServeOptions, own: string): ReadonlyArray<NamedToken>
   ...(options.tokens ?? []).map(({ name, role, token }) => namedToken(name, role, token))
 ]
 
-const runtimeOf = (options: ServeOptions, store: Store, log: Log, door: () => Door): RuntimeOptions => {
+const blobPort = ({ blobs }: Store): BlobPort => ({
+  keep: (source) => blobs.put(source, { mediaType: "text/plain" }),
+  read: (sha256, range) => blobs.read(sha256, range)
+})
+
+const toolsOf = async ({ tools }: ServeOptions, store: Store): Promise<AssembledTools> => {
+  if (typeof tools === "function") return tools({ blobs: blobPort(store) })
+  return { tools: tools ?? functionTools([]), close: async () => undefined }
+}
+
+const runtimeOf = (
+  options: ServeOptions,
+  { store, tools }: { readonly store: Store; readonly tools: ToolPort },
+  log: Log,
+  door: () => Door
+): RuntimeOptions => {
   const key: RegistryConfig["key"] = (variable) => {
     const value = options.key?.(variable)
     return value === undefined || value === "" ? undefined : Redacted.make(value)
@@ -102,7 +126,7 @@ const runtimeOf = (options: ServeOptions, store: Store, log: Log, door: () => Do
       ...(scenarios === undefined ? {} : { scenarios }),
       ...(readText === undefined ? {} : { readText })
     }),
-    tools: options.tools ?? functionTools([]),
+    tools,
     ...(hooks === undefined ? {} : { hooks }),
     ids: secureIdSource(),
     clock: { nowMs: () => Date.now() },
@@ -158,7 +182,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const store = await openStore(options, log)
   try {
     const door = makeDoor(options, log)
-    const runtime = runtimeOf(options, store, log, () => door)
+    const { close: closeTools, tools } = await toolsOf(options, store)
+    const runtime = runtimeOf(options, { store, tools }, log, () => door)
     const conversations = makeConversations(runtime)
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
@@ -184,7 +209,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     void recovered.then((found) => reportRecovery(log, found))
     let closing: Promise<void> | undefined
     const close = async (): Promise<void> => {
-      await within(limits.drainMs, stop({ server, conversations, store, recovered }))
+      await within(limits.drainMs, stop({ server, conversations, store, recovered, closeTools }))
       await traces?.close()
       removeServerInfo(dataDirectory, process.pid)
     }
@@ -210,12 +235,14 @@ interface Running {
   readonly conversations: ReturnType<typeof makeConversations>
   readonly store: Store
   readonly recovered: Promise<unknown>
+  readonly closeTools: () => Promise<void>
 }
 
 /** Answers what is under way, stops the work where it is, hands out what is durable, says goodbye, closes the log. */
-const stop = async ({ conversations, recovered, server, store }: Running): Promise<void> => {
+const stop = async ({ closeTools, conversations, recovered, server, store }: Running): Promise<void> => {
   await server.quiesce(limits.answerWithinMs)
   await conversations.close()
+  await closeTools()
   await recovered.catch(() => undefined)
   await server.close()
   await store.close()

@@ -4,9 +4,9 @@ import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.t
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
-import { builtinTools } from "../tool/builtin/Builtin.ts"
 import { limits } from "../wire/Limits.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
+import { assembleTools } from "./Tools.ts"
 
 export interface ServeParts {
   readonly environment: Environment
@@ -52,7 +52,8 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
     readText: readTextFile,
-    tools: builtinTools({ environment: commandEnvironment(parts.environment) }),
+    tools: ({ blobs }) =>
+      assembleTools({ dataDirectory: directory, environment: commandEnvironment(parts.environment), blobs }),
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),

@@ -5,7 +5,9 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { stat } from "node:fs/promises"
 import { StringDecoder } from "node:string_decoder"
 import type { ToolContext, ToolOutcome } from "../Port.ts"
+import type { Tool } from "../Tool.ts"
 import { toolError } from "./Errors.ts"
+import { asText, takes, text } from "./Kit.ts"
 import { builtinLimits } from "./Limits.ts"
 
 /** The beginning and the end of an output, and how much is missing between them. */
@@ -72,7 +74,7 @@ const untilEnded = (child: ChildProcess, context: ToolContext): Promise<Ended> =
     })
   })
 
-export const makeCommand =
+const makeCommand =
   (environment: Readonly<Record<string, string>>) =>
   async (input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolOutcome> => {
     const { command } = input
@@ -122,3 +124,17 @@ const problemWith = async (command: unknown, workspace: string | undefined): Pro
   )
   return isThere ? undefined : `the workspace ${workspace} is not there`
 }
+
+export const commandTool = (environment: Readonly<Record<string, string>>): Tool => ({
+  effect_class: "effect",
+  mutating: true,
+  timeout_ms: builtinLimits.commandTimeoutMs,
+  provenance: "builtin",
+  sandboxed: true,
+  name: "bash",
+  description: "Runs a shell command in the workspace directory and returns what it prints.",
+  parameters: takes({ command: text("the command line") }, ["command"]),
+  access: ({ command }) => ({ command: asText(command), writes: ["."] }),
+  preview: async ({ command }) => ({ title: "run a command, without a sandbox", detail: asText(command) }),
+  run: makeCommand(environment)
+})

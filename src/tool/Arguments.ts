@@ -1,0 +1,110 @@
+// Checks the arguments of a call against the JSON Schema of its tool. Schemas come from anywhere: one that cannot be
+// compiled, is too large or wants to do more than describe is set aside, and only the outer shape is checked then.
+import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js"
+import { limits } from "./Limits.ts"
+import type { Input, Tool } from "./Tool.ts"
+
+export type CheckedArguments =
+  | { readonly _tag: "Valid"; readonly input: Input }
+  | { readonly _tag: "Invalid"; readonly message: string }
+
+type Schema = Tool["parameters"]
+type Check = (value: unknown) => ReadonlyArray<ErrorObject>
+
+export interface ArgumentCheck {
+  readonly check: (tool: Pick<Tool, "name" | "parameters" | "provenance">, value: unknown) => Promise<CheckedArguments>
+}
+
+const anyObject: Check = () => []
+
+/** Ours may use patterns; those of others are theirs to check, for a pattern can be made to take for ever. */
+const makeCompilers = async (): Promise<{ readonly own: Ajv2020; readonly foreign: Ajv2020 }> => {
+  const { Ajv2020: Compiler } = await import("ajv/dist/2020.js")
+  const common = { strict: false, validateSchema: false, validateFormats: false, logger: false } as const
+  const anyText = Object.assign(() => ({ test: () => true }), { code: "new RegExp" })
+  return {
+    own: new Compiler({ ...common, allErrors: true }),
+    foreign: new Compiler({ ...common, code: { regExp: anyText } })
+  }
+}
+
+/** Names of a schema would be remembered by the compiler and could clash with those of another. */
+const anonymous = ({ $id: _id, $schema: _schema, ...schema }: Schema): Schema => schema
+
+const compile = (compiler: Ajv2020, schema: Schema): Check => {
+  try {
+    if (JSON.stringify(schema).length > limits.schemaCharsMax) return anyObject
+    const described = anonymous(schema)
+    const validate: ValidateFunction = compiler.compile(described)
+    // The compiler would keep it for ever; what is kept, and for how long, is decided here.
+    compiler.removeSchema(described)
+    if ("$async" in validate) return anyObject
+    return (value) => (validate(value) ? [] : (validate.errors ?? []))
+  } catch {
+    return anyObject
+  }
+}
+
+const contained =
+  (check: Check): Check =>
+  (value) => {
+    try {
+      return check(value)
+    } catch {
+      return []
+    }
+  }
+
+const place = (path: string): string => (path === "" ? "the arguments" : path.slice(1).replaceAll("/", "."))
+
+const problemOf = ({ instancePath, keyword, message, params }: ErrorObject): string => {
+  const at = place(instancePath)
+  switch (keyword) {
+    case "required":
+      return `${at}: ${String(params["missingProperty"])} is missing`
+    case "additionalProperties":
+    case "unevaluatedProperties":
+      return `${at}: there is no ${String(params["additionalProperty"] ?? params["unevaluatedProperty"])}`
+    case "type":
+      return `${at} must be ${[params["type"]].flat().join(" or ")}`
+    case "enum":
+      return `${at} must be one of ${(params["allowedValues"] as ReadonlyArray<unknown>).map((one) => JSON.stringify(one)).join(", ")}`
+    default:
+      return `${at} ${message ?? `breaks ${keyword}`}`
+  }
+}
+
+const told = (name: string, errors: ReadonlyArray<ErrorObject>): string => {
+  const problems = [...new Set(errors.map(problemOf))]
+  const rest = problems.length - limits.problemsMax
+  return `${name}: ${problems.slice(0, limits.problemsMax).join("; ")}${rest > 0 ? `; and ${rest} more` : ""}`
+}
+
+const isObject = (value: unknown): value is Input =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const makeArgumentCheck = (): ArgumentCheck => {
+  let compilers: ReturnType<typeof makeCompilers> | undefined
+  const checks = new Map<Schema, Check>()
+
+  const checkOf = async ({ parameters, provenance }: Pick<Tool, "parameters" | "provenance">): Promise<Check> => {
+    compilers ??= makeCompilers()
+    const { foreign, own } = await compilers
+    const isOwn = provenance === "builtin" || provenance === "custom"
+    const check = checks.get(parameters) ?? contained(compile(isOwn ? own : foreign, parameters))
+    checks.delete(parameters)
+    checks.set(parameters, check)
+    if (checks.size > limits.schemasMax) checks.delete(checks.keys().next().value!)
+    return check
+  }
+
+  return {
+    check: async (tool, value) => {
+      if (!isObject(value)) return { _tag: "Invalid", message: `${tool.name}: the arguments must be an object` }
+      const errors = (await checkOf(tool))(value)
+      return errors.length === 0
+        ? { _tag: "Valid", input: value }
+        : { _tag: "Invalid", message: told(tool.name, errors) }
+    }
+  }
+}

@@ -1,0 +1,226 @@
+// All tools as one port: finds the tool of a call among the sources, checks its arguments, asks the policy, shows a
+// person what would happen, runs it and keeps its output within bounds. Where a call runs and what it may reach is
+// decided once per start; the record of the start and the run itself use the same decision.
+import { errorInfo } from "../machine/ErrorTable.ts"
+import { workspaceOf } from "../machine/Select.ts"
+import type { CallState, ConversationState } from "../machine/State.ts"
+import type { AgentId } from "../rune/Ids.ts"
+import type { SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
+import { limits } from "./Limits.ts"
+import { type BlobPort, fitOutput } from "./Output.ts"
+import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
+import type { Evaluate, PolicyQuestion, PolicyVerdict } from "./policy/Port.ts"
+import { selectionOf } from "./Selection.ts"
+import type { SandboxPort } from "./sandbox/Port.ts"
+import type { Access, Input, Tool, ToolSource } from "./Tool.ts"
+
+export interface RouterOptions {
+  /** The first that has a tool of a name has it; later ones of the same name are not offered. */
+  readonly sources: ReadonlyArray<ToolSource>
+  readonly evaluate: Evaluate
+  /** What holds the processes of sandboxed tools. */
+  readonly sandbox: Pick<SandboxPort, "level" | "contained">
+  /** Rules of the server; those of the conversation come first. */
+  readonly rules?: ReadonlyArray<unknown>
+  readonly blobs?: BlobPort
+}
+
+const inputOf = (call: CallState): Input => (call.arguments ?? {}) as Input
+
+/** Tools are asked with arguments that nobody checked yet when those were changed by an approver. */
+const accessOf = (tool: Tool, call: CallState): Access | undefined => {
+  try {
+    return tool.access(inputOf(call))
+  } catch {
+    return undefined
+  }
+}
+
+const unknownTool = (name: string) => errorInfo("unknown_tool", `there is no tool named ${name}`)
+
+class Router implements ToolPort {
+  private readonly options: RouterOptions
+  private readonly argumentCheck: ArgumentCheck = makeArgumentCheck()
+  /** Verdicts of calls that are on record as started and whose run begins next, by call and attempt. */
+  private readonly decided = new Map<string, PolicyVerdict>()
+
+  constructor(options: RouterOptions) {
+    this.options = options
+  }
+
+  readonly describe = (state: ConversationState, agentId: AgentId) => {
+    const { pick } = selectionOf(state, agentId)
+    const all = this.options.sources.flatMap((source) => source.tools(state, agentId))
+    const byName = new Map<string, Tool>()
+    for (const tool of all) if (!byName.has(tool.name)) byName.set(tool.name, tool)
+    return [...byName.values()]
+      .filter((tool) => pick(tool) !== undefined)
+      .map(({ name, description, parameters }) => ({ name, description, parameters }))
+  }
+
+  readonly facts = (state: ConversationState, agentId: AgentId, toolName: string) => {
+    const tool = this.find(state, agentId, toolName)
+    if (tool === undefined) return undefined
+    const { effect_class, mutating, provenance, timeout_ms } = tool
+    return { effect_class, mutating, provenance, ...(timeout_ms === undefined ? {} : { timeout_ms }) }
+  }
+
+  readonly authorize = async (state: ConversationState, call: CallState): Promise<Authorization> => {
+    const tool = this.find(state, call.agent_id, call.tool_name)
+    if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
+    const checked = await this.argumentCheck.check(tool, call.arguments)
+    if (checked._tag === "Invalid") return { _tag: "Reject", error: errorInfo("invalid_arguments", checked.message) }
+    const verdict = this.evaluate(state, call, tool)
+    switch (verdict.verdict) {
+      case "allow":
+        return { _tag: "Allow", sandbox: this.sandboxOf(state, tool, call, verdict) }
+      case "deny":
+        return { _tag: "Deny", reason: verdict.reason }
+      case "ask": {
+        const sandbox = this.sandboxOf(state, tool, call, verdict)
+        const shown_as = await shownAs(tool, checked.input, workspaceOf(state, call.agent_id), sandbox)
+        const { choices, learns, reason: policy_reason } = verdict
+        return { _tag: "Ask", policy_reason, shown_as, choices, ...(learns === undefined ? {} : { learns }) }
+      }
+    }
+  }
+
+  readonly sandbox = (state: ConversationState, call: CallState): SandboxInfo => {
+    const tool = this.find(state, call.agent_id, call.tool_name)
+    if (tool === undefined) return { level: "none" }
+    const verdict = this.evaluate(state, call, tool)
+    this.decided.set(keyOf(state, call, { attempt: call.attempt + 1 }), verdict)
+    if (this.decided.size > limits.decisionsMax) this.decided.delete(this.decided.keys().next().value!)
+    const info = this.sandboxOf(state, tool, call, verdict)
+    const isUnasked = verdict.verdict === "allow" && call.approval === null
+    return isUnasked ? { ...info, allowed_by: verdict.reason } : info
+  }
+
+  readonly run = async (state: ConversationState, call: CallState, context: ToolContext): Promise<ToolOutcome> => {
+    const key = keyOf(state, call, { attempt: context.attempt })
+    const remembered = this.decided.get(key)
+    this.decided.delete(key)
+    const tool = this.find(state, call.agent_id, call.tool_name)
+    if (tool === undefined) return { status: "error", error: unknownTool(call.tool_name) }
+    // Whoever approved a call may have changed its arguments.
+    const checked = await this.argumentCheck.check(tool, call.arguments)
+    if (checked._tag === "Invalid") return { status: "error", error: errorInfo("invalid_arguments", checked.message) }
+    const verdict = remembered ?? this.evaluate(state, call, tool)
+    if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
+    return this.fitted(await tool.run(checked.input, { ...context, network: verdict.network }))
+  }
+
+  private find(state: ConversationState, agentId: AgentId | null, name: string): Tool | undefined {
+    const { root_agent_id } = state.session
+    const owner = agentId ?? root_agent_id
+    if (owner === null) return undefined
+    for (const source of this.options.sources) {
+      const tool = source.find(state, owner, name)
+      if (tool !== undefined) return selectionOf(state, owner).pick(tool)
+    }
+    return undefined
+  }
+
+  private isContained(tool: Tool): boolean {
+    return tool.sandboxed === true ? this.options.sandbox.contained : tool.provenance === "builtin"
+  }
+
+  private evaluate(state: ConversationState, call: CallState, tool: Tool): PolicyVerdict {
+    const { policy } = state.session.config
+    const access = accessOf(tool, call)
+    if (access === undefined) return { verdict: "deny", reason: `${tool.name}: its arguments do not tell what it does` }
+    const question: PolicyQuestion = {
+      tool_name: tool.name,
+      mutating: tool.mutating,
+      effect_class: tool.effect_class,
+      provenance: tool.provenance,
+      approval: tool.approval ?? "by_policy",
+      contained: this.isContained(tool),
+      access,
+      arguments_hash: call.arguments_hash,
+      mode: policy?.mode ?? "auto",
+      rules: [...(policy?.rules ?? []), ...(this.options.rules ?? [])],
+      grants: state.grants,
+      workspace: workspaceOf(state, call.agent_id),
+      // The clock of the log: the same question later has the same answer.
+      now_ms: state.last_ms
+    }
+    return this.options.evaluate(question)
+  }
+
+  private sandboxOf(state: ConversationState, tool: Tool, call: CallState, verdict: PolicyVerdict): SandboxInfo {
+    const network = verdict.verdict !== "deny" && verdict.network
+    const workspace = workspaceOf(state, call.agent_id)
+    const roots = workspace === undefined ? [] : [workspace]
+    if (tool.sandboxed === true) return { level: this.options.sandbox.level, network, roots }
+    if (tool.approval === "never") return { level: "in_process", network: false, roots: [] }
+    if (tool.provenance === "builtin") {
+      return accessOf(tool, call)?.url === undefined
+        ? { level: "path_checks", network: false, roots }
+        : { level: "address_checks", network: true, roots: [] }
+    }
+    // An MCP server, a client or an embedding program: nothing of ours holds it.
+    return { level: "none", network: true }
+  }
+
+  private async fitted(outcome: ToolOutcome): Promise<ToolOutcome> {
+    const { output, output_blob } = outcome
+    if (output === undefined || output_blob !== undefined || typeof output !== "string") return outcome
+    return { ...outcome, ...(await fitOutput(output, { charsMax: limits.outputCharsMax, blobs: this.options.blobs })) }
+  }
+}
+
+const keyOf = (state: ConversationState, call: CallState, { attempt }: { readonly attempt: number }): string =>
+  `${state.conversation_id} ${call.call_id} ${attempt}`
+
+const cut = (text: string, charsMax: number): string =>
+  text.length <= charsMax
+    ? text
+    : `${text.slice(0, charsMax).toWellFormed()}\n… ${text.length - charsMax} characters more`
+
+const withinBounds = ({ detail, diff, title, ...rest }: ShownAs): ShownAs => ({
+  ...rest,
+  title: cut(title, limits.shownTitleCharsMax),
+  ...(detail === undefined ? {} : { detail: cut(detail, limits.shownDetailCharsMax) }),
+  ...(diff === undefined ? {} : { diff: cut(diff, limits.shownDiffCharsMax) })
+})
+
+const late = (ms: number): { readonly passed: Promise<undefined>; readonly stop: () => void } => {
+  let timer: NodeJS.Timeout | undefined
+  const passed = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms)
+  })
+  return { passed, stop: () => clearTimeout(timer) }
+}
+
+/** What would happen, as far as it can be told in time: a question is asked in any case. */
+const previewOf = async (tool: Tool, input: Input, workspace: string | undefined): Promise<ShownAs> => {
+  const plain: ShownAs = { title: tool.name, detail: JSON.stringify(input, null, 2) }
+  const { passed, stop } = late(limits.previewMsMax)
+  try {
+    return (await Promise.race([tool.preview(input, { workspace }), passed])) ?? plain
+  } catch (error) {
+    return {
+      ...plain,
+      detail: `${plain.detail}\n(no preview: ${error instanceof Error ? error.message : "it failed"})`
+    }
+  } finally {
+    stop()
+  }
+}
+
+const shownAs = async (
+  tool: Tool,
+  input: Input,
+  workspace: string | undefined,
+  { network, roots }: SandboxInfo
+): Promise<ShownAs> =>
+  withinBounds({
+    ...(await previewOf(tool, input, workspace)),
+    ...(workspace === undefined ? {} : { workspace }),
+    ...(roots === undefined ? {} : { roots }),
+    ...(network === undefined ? {} : { network })
+  })
+
+export const makeRouter = (options: RouterOptions): ToolPort => new Router(options)

@@ -1,0 +1,103 @@
+// `read_file`: a page of a text file, or of an output that was kept as a blob. Tells where to go on, and what a file is
+// that is no text.
+import type { BlobPort } from "../../Output.ts"
+import type { ToolOutcome } from "../../Port.ts"
+import type { Input, Tool } from "../../Tool.ts"
+import { ToolFailure, told } from "../Errors.ts"
+import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../Kit.ts"
+import { builtinLimits } from "../Limits.ts"
+import { type ByteSource, blobPattern, blobSource, isBinary, withFile } from "./Bytes.ts"
+import { type LinePage, readPage } from "./Lines.ts"
+
+const magic: ReadonlyArray<readonly [string, string]> = [
+  ["89504e47", "a PNG image"],
+  ["ffd8ff", "a JPEG image"],
+  ["47494638", "a GIF image"],
+  ["25504446", "a PDF document"],
+  ["504b0304", "a ZIP archive"],
+  ["1f8b", "a gzip archive"],
+  ["7f454c46", "an ELF program"],
+  ["53514c697465", "an SQLite database"]
+]
+
+const binaryKind = (bytes: Buffer): string => {
+  const begin = bytes.subarray(0, 8).toString("hex")
+  return magic.find(([prefix]) => begin.startsWith(prefix))?.[1] ?? "binary"
+}
+
+const numbered = (page: LinePage, firstLine: number): string => {
+  const lines = page.text.split("\n")
+  const hasEnd = page.text.endsWith("\n")
+  const shown = hasEnd ? lines.slice(0, -1) : lines
+  return (
+    shown.map((line, index) => `${String(firstLine + index).padStart(6)}\t${line}`).join("\n") + (hasEnd ? "\n" : "")
+  )
+}
+
+const howToGoOn = ({ next, totalLines }: LinePage): string => {
+  if (next === undefined) return ""
+  const total = totalLines === undefined ? "" : ` of ${totalLines}`
+  const where = next.column === 1 ? `offset ${next.line}` : `offset ${next.line}, column ${next.column}`
+  return next.column === 1
+    ? `… up to line ${next.line - 1}${total}; ${where} goes on …\n`
+    : `\n… up to the middle of line ${next.line}${total}; ${where} goes on …\n`
+}
+
+const shownPage = (page: LinePage, input: Input): string => {
+  const firstLine = asNumber(input["offset"], 1)
+  if (page.lines === 0 && firstLine > 1)
+    throw new ToolFailure(
+      "invalid_arguments",
+      `offset ${firstLine} is after the end: there are ${page.totalLines} lines`
+    )
+  const text = input["line_numbers"] === true && page.text !== "" ? numbered(page, firstLine) : page.text
+  return `${text}${howToGoOn(page)}`
+}
+
+const readFrom = async (source: ByteSource, shown: string, input: Input, signal: AbortSignal): Promise<ToolOutcome> => {
+  const begin = await source.read(0)
+  if (isBinary(begin))
+    throw new ToolFailure("not_text", `${shown} is ${binaryKind(begin)}, ${source.size} bytes, and no text`)
+  const request = {
+    line: asNumber(input["offset"], 1),
+    column: asNumber(input["column"], 1),
+    linesMax: Math.min(asNumber(input["limit"], builtinLimits.readLinesMax), builtinLimits.readLinesMax),
+    charsMax: builtinLimits.readCharsMax
+  }
+  const output = shownPage(await readPage(source, request, signal), input)
+  return { status: "success", output }
+}
+
+const parameters = takes(
+  {
+    path: aPath("path of a file in the workspace, or blob:<sha256> for an output that was kept whole"),
+    offset: whole("first line to read, from 1", { minimum: 1 }),
+    limit: whole(`how many lines at most, ${builtinLimits.readLinesMax} unless told`, { minimum: 1 }),
+    column: whole("first character of that line, to go on inside a long line", { minimum: 1 }),
+    line_numbers: flag("put the number of each line before it")
+  },
+  ["path"]
+)
+
+export interface ReadParts {
+  readonly door: WorkspaceDoor
+  readonly blobs: BlobPort | undefined
+}
+
+export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
+  ...looks,
+  name: "read_file",
+  description:
+    "Reads a text file of the workspace, or a page of it by line. Long outputs of earlier calls are read the same way, by the blob name their result gives.",
+  parameters,
+  access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
+  preview: async ({ path }) => ({ title: `read ${asText(path)}` }),
+  run: (input, { signal, workspace }) => {
+    const path = asText(input["path"])
+    return told(path, async () => {
+      const sha256 = blobPattern.exec(path)?.[1]
+      if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
+      return withFile(await door.open(workspace), path, (source, shown) => readFrom(source, shown, input, signal))
+    })
+  }
+})

@@ -9,6 +9,7 @@ import { clientLimits } from "./Limits.ts"
 import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
 import { type AttentionUpdate, attention, type LinkSource, type TailOptions, tail } from "./Subscription.ts"
+import { type ClientTool, type RegisteredTools, type ToolHost, ToolRegistration } from "./Tools.ts"
 import { type Answer, type Fields, type OperationName, readingOperations, type TailItem, type Welcome } from "./Wire.ts"
 
 export { errorCodes, exitCodes } from "../wire/Codes.ts"
@@ -17,6 +18,7 @@ export { clientLimits } from "./Limits.ts"
 export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"
+export type { ClientTool, RegisteredTools, ToolAnswer, ToolCallInfo } from "./Tools.ts"
 export type * from "./Wire.ts"
 
 export type ConnectionChange =
@@ -130,6 +132,12 @@ export class Client {
     return attention(this.source, () => this.call("attention.list", {}), options.signal)
   }
 
+  /** Tools that this client runs itself. They stay registered across lost connections, until closed. */
+  readonly tools = {
+    register: (conversationId: string, tools: ReadonlyArray<ClientTool>): Promise<RegisteredTools> =>
+      ToolRegistration.open(this.toolHost, conversationId, tools)
+  }
+
   /** Ends the connection and everything that waits for it. */
   async close(): Promise<void> {
     this.closing.abort(new ClientClosed())
@@ -140,6 +148,12 @@ export class Client {
   private readonly source: LinkSource = {
     link: (signal) => this.link(signal),
     waitBusy: (error, signal) => this.waitBusy(error, signal)
+  }
+
+  private readonly toolHost: ToolHost = {
+    source: this.source,
+    call: (op, fields, options) => this.call(op, fields, options),
+    tail: (conversationId, options) => this.tail(conversationId, options)
   }
 
   /** Waits as long as the server asked for; false when the error was something else. */

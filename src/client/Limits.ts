@@ -16,6 +16,10 @@ export const clientLimits = {
   /** Silence after which the server is asked for a sign of life, and how long it has to give one. */
   silenceMs: 30_000,
   probeWithinMs: 10_000,
+  /** Calls of this client's tools that are known to have begun; the oldest is forgotten first. */
+  toolCallsRemembered: 4_096,
+  /** How often the result of a tool is offered while the server does not take it yet. */
+  toolAnswerTriesMax: 6,
   /** First wait before connecting again, and the longest. */
   backoffFirstMs: 50,
   backoffMaxMs: 5_000

@@ -24,11 +24,14 @@ export const registerTools = async (
   context: OperationContext
 ): Promise<Readonly<Record<string, unknown>>> => {
   const { desk, owner } = deskOf(context)
-  const { head, session } = await context.conversations.state(id)
+  const { calls, head, session } = await context.conversations.state(id)
   if (over.has(session.status))
     throw new OperationFailed("invalid_state", `the conversation is ${session.status}`, { state: session.status })
   const { tools: names, waiting } = accepted(desk.register(id, owner, tools))
-  return { event_id: head, tools: names, waiting }
+  const open = calls
+    .filter((call) => call.result === null && names.includes(call.tool_name))
+    .map((call) => ({ call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments }))
+  return { event_id: head, tools: names, open, waiting }
 }
 
 /** Resolves when the result of the call is on disk. */

@@ -20,7 +20,7 @@ import type {
   HookFailurePolicy,
   Usage
 } from "../rune/kinds/shared.ts"
-import type { ApprovalScope, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import type { ApprovalScope, Learns, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 import type { MessageMode } from "../rune/kinds/turn.ts"
 import type { AutonomyCommand } from "./Autonomy.ts"
 
@@ -222,6 +222,7 @@ export type ToolRequest =
       /** Absent: it never expires. */
       readonly expires_ms?: number
       readonly choices?: ReadonlyArray<ApprovalScope>
+      readonly learns?: Learns
     }
   | {
       readonly _tag: "ApproveCall"

@@ -15,7 +15,7 @@ import type {
   ErrorInfo,
   HookFailurePolicy
 } from "../rune/kinds/shared.ts"
-import type { ApprovalScope, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
+import type { ApprovalScope, Learns, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
 import type { AssistantItem, MessageMode, RetryTarget } from "../rune/kinds/turn.ts"
 import type { AgentStatus } from "./Agent.ts"
 import type { AttentionStatus } from "./Attention.ts"
@@ -89,6 +89,7 @@ export interface MutableApproval {
   asked_event_id: number
   expires_ms: number | null
   choices: ReadonlyArray<ApprovalScope>
+  learns?: Learns
 }
 
 /** A call that is not over, or whose batch is not. */

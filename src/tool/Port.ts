@@ -5,7 +5,7 @@ import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef, ErrorInfo } from "../rune/kinds/shared.ts"
-import type { ApprovalScope, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import type { ApprovalScope, Learns, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 
 /** A tool as the model sees it. */
 export interface ToolDescription {
@@ -22,6 +22,7 @@ export type Authorization =
       readonly policy_reason: string
       readonly shown_as: ShownAs
       readonly choices?: ReadonlyArray<ApprovalScope>
+      readonly learns?: Learns
     }
   | { readonly _tag: "Deny"; readonly reason: string }
   /** The call cannot run at all; the model is told why. */

@@ -399,13 +399,43 @@ describe("approval", () => {
     expect(story.refused({ ...approve, call_id: id("call_1") }).data).toEqual({ state: "pending_call" })
   })
 
+  const offered = (choices: ReadonlyArray<"once" | "session" | "rule">) => {
+    const story = new Story().inBatch(callItem("bash", shellTool, '{"command":"rm x"}'))
+    const learns = { session: { for: "session" }, rule: { for: "good" } }
+    const question = { policy_reason: "r", shown_as: { title: "t" }, choices, learns }
+    story.run({ _tag: "RequireApproval", call_id: id("call_1"), ...question })
+    return story
+  }
+
+  it("for longer than was offered is refused", () => {
+    expect(asked().refused({ ...approve, call_id: id("call_1"), scope: "session" })).toMatchObject({
+      code: "bad_request",
+      data: { choices: ["once"] }
+    })
+    const story = offered(["once", "session"])
+    expect(story.refused({ ...approve, call_id: id("call_1"), scope: "rule" }).code).toBe("bad_request")
+    expect(story.call("call_1").status).toBe("awaiting_approval")
+  })
+
+  it("for longer is bound to what the question said it would be, unless the arguments were changed", () => {
+    const story = offered(["once", "session", "rule"])
+    story.run({ ...approve, call_id: id("call_1"), scope: "session" })
+    expect(story.state.grants).toMatchObject([{ scope: "session", rule: { for: "session" } }])
+    const edited = offered(["once", "session", "rule"])
+    edited.run({ ...approve, call_id: id("call_1"), scope: "rule", arguments: { command: "ls" } })
+    expect(edited.state.grants[0]).not.toHaveProperty("rule")
+    const once = offered(["once", "session", "rule"])
+    once.run({ ...approve, call_id: id("call_1"), scope: "once", rule: { for: "nothing" } })
+    expect(once.runes.at(-1)?.payload).not.toHaveProperty("rule")
+  })
+
   it("for longer than once is remembered as a grant", () => {
-    const story = asked()
+    const story = offered(["once", "session", "rule"])
     story.run({ ...approve, call_id: id("call_1"), scope: "rule", rule: { program: "ls" }, expires_ms: 9 })
     expect(story.state.grants).toMatchObject([
       { tool_name: "bash", scope: "rule", rule: { program: "ls" }, expires_ms: 9 }
     ])
-    const other = asked()
+    const other = offered(["once", "session"])
     other.run({ ...approve, call_id: id("call_1"), scope: "session" })
     expect(other.state.grants).toMatchObject([{ scope: "session", expires_ms: null }])
   })

@@ -175,7 +175,7 @@ const evasions: ReadonlyArray<string> = [
   "GIT_SSH=x git status",
   "PATH=. git status",
   "./git status",
-  "/tmp/git status",
+  "/opt/git status",
   "../git status",
   "bin/git status",
   "sudo git status",
@@ -301,10 +301,10 @@ describe("a permission for a command", () => {
   it("is offered for longer only when the command is understood", () => {
     expect(evaluate(bash("make test"))).toMatchObject({
       choices: ["once", "session", "rule"],
-      rule: { decision: "allow", tool: "bash", command: ["make", "test"], workspace }
+      learns: { rule: { decision: "allow", tool: "bash", command: ["make", "test"], workspace } }
     })
     expect(evaluate(bash("make test > out"))).toMatchObject({ choices: ["once"] })
-    expect(evaluate(bash("make test > out"))).not.toHaveProperty("rule")
+    expect(evaluate(bash("make test > out"))).not.toHaveProperty("learns")
   })
 })
 

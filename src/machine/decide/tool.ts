@@ -64,9 +64,25 @@ const requireUndecided = (sheet: Drafting, callId: Of<"ApproveCall">["call_id"])
   return sheet.refuse("invalid_state", `Tool is ${call.status}: nothing waits for an approval`, { state: call.status })
 }
 
+/** The question says what may be answered; a longer permission than it offers cannot be taken. */
+const requireOffered = (sheet: Drafting, call: CallState, { scope }: Of<"ApproveCall">): undefined => {
+  const choices = call.approval?.choices ?? ["once"]
+  if (scope === "once" || choices.includes(scope)) return undefined
+  return sheet.refuse("bad_request", `"${scope}" is not offered for this call, only ${choices.join(", ")}`, { choices })
+}
+
+/** What a longer permission is bound to. Changed arguments are not those that the question was about. */
+const ruleOf = (call: CallState, command: Of<"ApproveCall">): { readonly rule?: unknown } => {
+  if (command.scope === "once") return {}
+  const asked = command.arguments === undefined ? call.approval?.learns?.[command.scope] : undefined
+  const rule = command.rule ?? asked
+  return rule === undefined ? {} : { rule }
+}
+
 const approve = (sheet: Drafting, command: Of<"ApproveCall">): undefined => {
   const call = requireUndecided(sheet, command.call_id)
   if (call === undefined) return
+  requireOffered(sheet, call, command)
   if (command.arguments_hash !== undefined && command.arguments_hash !== call.arguments_hash) {
     sheet.refuse("bad_request", "the arguments are not those that were shown", { arguments_hash: call.arguments_hash })
   }
@@ -74,12 +90,12 @@ const approve = (sheet: Drafting, command: Of<"ApproveCall">): undefined => {
   if (expiresMs !== null && sheet.atMs >= expiresMs) {
     sheet.refuse("invalid_state", "the question has expired", { state: "expired" })
   }
-  const { _tag, arguments_hash: _, ...answer } = command
+  const { _tag, arguments_hash: _, rule: _rule, ...answer } = command
   if (command.arguments !== undefined) requireArguments(sheet, command.arguments)
   const hash = command.arguments === undefined ? call.arguments_hash : hashOf(sheet, command.arguments)
   sheet.step(tool, call.status, {
     _tag: "Approve",
-    payload: { ...answer, arguments_hash: hash },
+    payload: { ...answer, arguments_hash: hash, ...ruleOf(call, command) },
     place: placeOfCall(call)
   })
 }

@@ -100,7 +100,7 @@ const approvalHandlers: Pick<Handlers<"tool">, "tool.approval_requested" | "tool
   "tool.approval_requested": (state, rune) => {
     const call = findCall(state, rune.payload.call_id)
     if (call === undefined) return
-    const { policy_reason, shown_as, expires_ms, choices } = rune.payload
+    const { policy_reason, shown_as, expires_ms, choices, learns } = rune.payload
     call.status = toolLands(call.status, rune)
     call.approval = {
       policy_reason,
@@ -108,7 +108,8 @@ const approvalHandlers: Pick<Handlers<"tool">, "tool.approval_requested" | "tool
       asked_ms: rune.ts_ms,
       asked_event_id: rune.event_id,
       expires_ms: expires_ms ?? null,
-      choices: choices ?? ["once"]
+      choices: choices ?? ["once"],
+      ...(learns === undefined ? {} : { learns })
     }
   },
   "tool.approved": (state, rune) => {

@@ -36,9 +36,18 @@ export type ShownAs = typeof ShownAs.Type
 export const SandboxInfo = Schema.Struct({
   level: Schema.String,
   network: Schema.optionalKey(Schema.Boolean),
-  roots: Schema.optionalKey(Schema.Array(Schema.String))
+  roots: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Why the policy let it run without asking anybody. */
+  allowed_by: Schema.optionalKey(Schema.String)
 })
 export type SandboxInfo = typeof SandboxInfo.Type
+
+/** What allowing it for longer would be written down as: for this conversation, and for good. */
+export const Learns = Schema.Struct({
+  session: Schema.optionalKey(JsonValue),
+  rule: Schema.optionalKey(JsonValue)
+})
+export type Learns = typeof Learns.Type
 
 export const ProgressStream = Schema.Literals(["stdout", "stderr", "status"])
 export type ProgressStream = typeof ProgressStream.Type
@@ -65,7 +74,8 @@ export const toolKinds = [
       policy_reason: Schema.String,
       shown_as: ShownAs,
       expires_ms: Schema.optionalKey(Count),
-      choices: Schema.optionalKey(Schema.Array(ApprovalScope))
+      choices: Schema.optionalKey(Schema.Array(ApprovalScope)),
+      learns: Schema.optionalKey(Learns)
     })
   }),
   defineKind("tool.approved", {

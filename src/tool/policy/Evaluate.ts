@@ -76,13 +76,13 @@ const ask = (facts: Facts, reason: string): PolicyVerdict => {
     (one) => learnt(facts, one) !== undefined
   )
   const choices: ReadonlyArray<ApprovalScope> = ["once", ...lasting]
-  const rule = learnt(facts, "rule")
+  const learns = Object.fromEntries(lasting.map((one) => [one, learnt(facts, one)]))
   return {
     verdict: "ask",
     reason,
     network: usesNetwork(facts),
     choices,
-    ...(rule === undefined ? {} : { rule })
+    ...(lasting.length === 0 ? {} : { learns })
   }
 }
 
@@ -142,7 +142,9 @@ export const evaluate: Evaluate = (question) => {
   }
   const special = bySpecialTool(facts, ruling)
   if (special !== undefined) return special
-  if (changes && !contained) return uncontained(facts, ruling)
+  // What others run was never ours to contain: there the mode, rules and people decide.
+  const lacksSandbox = !contained && question.provenance === "builtin"
+  if (changes && lacksSandbox) return uncontained(facts, ruling)
   if (ruling.decision === "allow") return allow(facts, ruling.reason)
   const grant = grants.find((one) => isCovered(one, facts))
   if (grant !== undefined) return allow(facts, grantReasons[grant.scope])

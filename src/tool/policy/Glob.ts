@@ -59,7 +59,7 @@ export const absolutePath = (path: string, workspace: string | undefined): strin
 export const isInside = (path: string, directory: string): boolean =>
   path === directory || path.startsWith(directory.endsWith("/") ? directory : `${directory}/`)
 
-/** Whether a host fits: exactly, or as any name below the domain after `*.`; a port counts only where one is written. */
+/** Whether a host fits: exactly, or as a name below the domain after `*.`; a port counts only where one is written. */
 export const matchesHost = (pattern: string, host: string, port: number): boolean => {
   const { name, port: wanted } = splitHost(pattern)
   if (wanted !== undefined && wanted !== port) return false

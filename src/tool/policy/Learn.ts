@@ -43,7 +43,8 @@ const selectorOf = (facts: Facts, lasting: Lasting): Selector | undefined => {
 /** The rule that allows what this call does, and calls like it; nothing when a person has to answer each time. */
 export const learnt = (facts: Facts, lasting: Lasting): Rule | undefined => {
   const { question, wantsNetwork } = facts
-  if (question.approval === "always" || !question.contained) return undefined
+  const lacksSandbox = !question.contained && question.provenance === "builtin"
+  if (question.approval === "always" || lacksSandbox) return undefined
   const selector = selectorOf(facts, lasting)
   if (selector === undefined) return undefined
   return {

@@ -1,7 +1,7 @@
 // What the policy is asked about a call, and what it may answer. The answer depends on the question alone: no clock, no
 // files, so that a new policy can be tried on what was asked in the past.
 import type { EffectClass } from "../../rune/kinds/shared.ts"
-import type { ApprovalScope } from "../../rune/kinds/tool.ts"
+import type { ApprovalScope, Learns } from "../../rune/kinds/tool.ts"
 import type { Access, Provenance } from "../Tool.ts"
 
 export type PolicyMode = "read_only" | "auto" | "full_access"
@@ -40,8 +40,8 @@ export type PolicyVerdict =
       readonly reason: string
       readonly network: boolean
       readonly choices: ReadonlyArray<ApprovalScope>
-      /** What "always allow this" would be written down as. */
-      readonly rule?: unknown
+      /** What "allow for this session" and "always allow this" would be written down as. */
+      readonly learns?: Learns
     }
   | { readonly verdict: "deny"; readonly reason: string }
 

@@ -18,6 +18,8 @@ export interface Access {
   readonly url?: string
   /** It wants the network in its sandbox. */
   readonly network?: boolean
+  /** It only looks at, or ends, what an earlier call was allowed to start: no effect of its own to ask about. */
+  readonly control?: boolean
 }
 
 export type Provenance = "builtin" | "mcp" | "remote" | "custom"

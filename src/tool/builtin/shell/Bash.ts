@@ -1,0 +1,284 @@
+// The tool `bash`: a command in the sandbox, or in a shell session that stays between calls. Whatever a call started is
+// gone when the call is over, except in a session, which says at every look what still runs in it.
+import type { BlobPort } from "../../Output.ts"
+import { processOutput } from "../../Output.ts"
+import type { ToolContext, ToolOutcome } from "../../Port.ts"
+import type { ProcessEnded, ProcessPort } from "../../process/Port.ts"
+import type { Access, Input, Tool } from "../../Tool.ts"
+import { type Wish, wishOf } from "./Arguments.ts"
+import { notStarted, shellError, shellFailure } from "./Errors.ts"
+import { shellLimits } from "./Limits.ts"
+import { type Look, type Session, shellArguments } from "./Session.ts"
+import { Sessions, SessionsFull } from "./Sessions.ts"
+
+export interface BashOptions {
+  readonly processes: ProcessPort
+  /** Where output goes that does not fit inline. */
+  readonly blobs?: BlobPort
+  /** The shell that commands are for. */
+  readonly shell?: string
+  readonly sessionIdleMs?: number
+}
+
+export interface Bash {
+  readonly tool: Tool
+  /** Ends the sessions of a conversation. */
+  readonly closeConversation: (conversationId: string) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+const parameters = {
+  type: "object",
+  properties: {
+    command: { type: "string", minLength: 1, description: "the command line" },
+    timeout_ms: {
+      type: "integer",
+      minimum: 1,
+      maximum: shellLimits.commandMsMax,
+      description: `how long it may take (default ${shellLimits.commandMs}); in a session: how long to wait for it (default ${shellLimits.waitMs})`
+    },
+    network: { type: "boolean", description: "it needs the network; a person may have to allow that" },
+    session: {
+      type: "string",
+      minLength: 1,
+      maxLength: shellLimits.nameCharsMax,
+      description: "run it in the shell session of this name, which keeps directory, variables and background processes"
+    },
+    input: { type: "string", description: "text for the standard input of what runs in the session" },
+    close: { type: "boolean", description: "end the session and all that runs in it" }
+  },
+  additionalProperties: false
+} as const
+
+const description = [
+  "Runs a command with bash in the workspace directory and returns what it prints.",
+  "It may read the system and write to the workspace and to /tmp; the network only when asked for with `network`.",
+  "Without a session everything it started ends with it. With `session` it runs in a shell that stays: a command that",
+  "takes longer goes on, `{session}` looks at it again, `{session, input}` answers it, `{session, close: true}` ends it.",
+  "Without arguments it lists the sessions and what runs in them."
+].join(" ")
+
+/** What the policy has to know. Looking at a session and ending it touches only what was allowed before. */
+const accessOf = (input: Input): Access => {
+  const wish = wishOf(input)
+  switch (wish._tag) {
+    case "Run":
+    case "RunIn":
+      return { command: wish.command, ...(wish.network ? { network: true } : {}) }
+    case "Look":
+    case "Close":
+    case "List":
+      return { control: true }
+    default:
+      return {}
+  }
+}
+
+const titleOf = (wish: Wish): { readonly title: string; readonly detail?: string } => {
+  switch (wish._tag) {
+    case "Run":
+      return { title: "run a command", detail: wish.command }
+    case "RunIn":
+      return { title: `run a command in session ${wish.session}`, detail: wish.command }
+    case "Type":
+      return { title: `type into session ${wish.session}`, detail: wish.input }
+    case "Look":
+      return { title: `look at session ${wish.session}` }
+    case "Close":
+      return { title: `end session ${wish.session}` }
+    case "List":
+      return { title: "list the shell sessions" }
+    case "Wrong":
+      return { title: "run a command", detail: wish.problem }
+  }
+}
+
+const outcomeOf = (ended: ProcessEnded, timeoutMs: number): Omit<ToolOutcome, "output"> => {
+  const { end, exit_code, signal } = ended
+  const exit = exit_code === null ? {} : { exit_code }
+  switch (end) {
+    case "aborted":
+      return { status: "cancelled", ...exit }
+    case "timeout":
+      return { status: "timeout", error: shellError("command_timeout", `the command took longer than ${timeoutMs} ms`) }
+    case "disk_reserve":
+      return {
+        status: "error",
+        error: shellError("disk_reserve", "the command was ended: it left too little free space")
+      }
+    case "killed":
+      return { status: "error", error: shellError("command_killed", `the command was ended by ${signal}`) }
+    case "exited":
+      return exit_code === 0
+        ? { status: "success", exit_code }
+        : {
+            status: "error",
+            ...exit,
+            error: shellError("command_failed", `the command ended with exit code ${exit_code}`)
+          }
+  }
+}
+
+const processLines = (session: Session): ReadonlyArray<string> => {
+  const all = session.processes
+  const shown = all.slice(0, shellLimits.listedProcessesMax).map(({ command, pid }) => `  ${pid} ${command}`)
+  return all.length > shown.length ? [...shown, `  … and ${all.length - shown.length} more`] : shown
+}
+
+const standingLine = (session: Session): string => {
+  const standing = session.stands()
+  const name = `session ${session.name}`
+  if (standing._tag === "Busy") return `[${name}: still running: ${standing.command.slice(0, 200)}]`
+  if (standing._tag === "Ended") return `[${name}: over]`
+  return `[${name}: ready]`
+}
+
+const withStanding = (output: string, session: Session): string => {
+  const end = output === "" || output.endsWith("\n") ? "" : "\n"
+  return `${output}${end}${[standingLine(session), ...processLines(session)].join("\n")}\n`
+}
+
+const lookOutcome = (session: Session, { output, standing }: Look): ToolOutcome => {
+  const text = withStanding(output, session)
+  if (standing._tag === "Busy") return { status: "success", output: text }
+  const { exitCode } = standing
+  const exit = exitCode === undefined ? {} : { exit_code: exitCode }
+  if (exitCode === undefined || exitCode === 0) return { status: "success", output: text, ...exit }
+  const error = shellError("command_failed", `the command ended with exit code ${exitCode}`)
+  return { status: "error", output: text, ...exit, error }
+}
+
+class BashTool {
+  private readonly options: BashOptions
+  readonly sessions: Sessions
+
+  constructor(options: BashOptions) {
+    this.options = options
+    this.sessions = new Sessions(options.processes, options.sessionIdleMs)
+  }
+
+  async run(input: Input, context: ToolContext): Promise<ToolOutcome> {
+    const wish = wishOf(input)
+    const { workspace } = context
+    if (wish._tag === "Wrong") return shellFailure("invalid_arguments", wish.problem)
+    if (workspace === undefined) return shellFailure("no_workspace", "this conversation has no workspace")
+    try {
+      if (wish._tag === "Run") return await this.runOnce(wish, workspace, context)
+      if (wish._tag === "List") return this.list(context)
+      return await this.inSession(wish, workspace, context)
+    } catch (error) {
+      if (error instanceof SessionsFull) return shellFailure("sessions_full", error.message)
+      return notStarted(error)
+    }
+  }
+
+  private get shell(): string {
+    return this.options.shell ?? "bash"
+  }
+
+  private async runOnce(
+    { command, network, timeoutMs = shellLimits.commandMs }: Extract<Wish, { readonly _tag: "Run" }>,
+    workspace: string,
+    context: ToolContext
+  ): Promise<ToolOutcome> {
+    const ended = await this.options.processes.run({
+      argv: [this.shell, ...shellArguments, "-c", command],
+      directory: workspace,
+      writable: [workspace],
+      network: network && context.network === true,
+      outputCharsMax: shellLimits.outputCharsMax,
+      signal: context.signal,
+      timeoutMs,
+      onOutput: context.progress
+    })
+    return { ...outcomeOf(ended, timeoutMs), ...(await processOutput(ended, this.options.blobs)) }
+  }
+
+  private list(context: ToolContext): ToolOutcome {
+    const sessions = this.sessions.list(context)
+    const lines = sessions.flatMap((session) => [standingLine(session), ...processLines(session)])
+    return { status: "success", output: lines.length === 0 ? "no sessions\n" : `${lines.join("\n")}\n` }
+  }
+
+  private async inSession(
+    wish: Exclude<Wish, { readonly _tag: "Run" | "List" | "Wrong" }>,
+    workspace: string,
+    context: ToolContext
+  ): Promise<ToolOutcome> {
+    const found = this.sessions.find(context, wish.session)
+    if (wish._tag === "RunIn") return this.runIn(wish, found, workspace, context)
+    if (found === undefined) return shellFailure("session_unknown", `there is no session ${wish.session}`)
+    if (wish._tag === "Close") {
+      await this.sessions.close(context, wish.session)
+      const now = { ms: 0, signal: context.signal, untilQuiet: false }
+      const { output } = await found.look(now, context.progress)
+      return { status: "success", output: withStanding(output, found) }
+    }
+    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, signal: context.signal, untilQuiet: true }
+    const look =
+      wish._tag === "Type"
+        ? await found.input(wish.input, wait, context.progress)
+        : await found.look(wait, context.progress)
+    return this.answer(found, look, context)
+  }
+
+  private async runIn(
+    wish: Extract<Wish, { readonly _tag: "RunIn" }>,
+    found: Session | undefined,
+    workspace: string,
+    context: ToolContext
+  ): Promise<ToolOutcome> {
+    const network = wish.network && context.network === true
+    if (found?.isBusy === true)
+      return shellFailure(
+        "session_busy",
+        `session ${wish.session} still runs a command; look at it, type into it or close it`
+      )
+    if (found !== undefined && !found.isEnded && network && !found.network)
+      return shellFailure(
+        "session_network",
+        `session ${wish.session} was started without the network; start another one`
+      )
+    if (found?.isEnded === true) await this.sessions.close(context, wish.session)
+    const { agent_id, conversation_id } = context
+    const options = { name: wish.session, workspace, network, shell: this.shell }
+    const session =
+      found === undefined || found.isEnded ? await this.sessions.open({ agent_id, conversation_id }, options) : found
+    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, signal: context.signal, untilQuiet: false }
+    const look = await session.run(wish.command, wait, context.progress)
+    // A call that was cancelled leaves nothing behind that it started.
+    if (context.signal.aborted) await this.sessions.close(context, wish.session)
+    return this.answer(session, look, context)
+  }
+
+  private async answer(session: Session, look: Look, context: ToolContext): Promise<ToolOutcome> {
+    if (session.isEnded) await this.sessions.close(context, session.name)
+    const outcome = lookOutcome(session, look)
+    return context.signal.aborted ? { status: "cancelled", output: look.output } : outcome
+  }
+}
+
+export const makeBash = (options: BashOptions): Bash => {
+  const bash = new BashTool(options)
+  return {
+    tool: {
+      name: "bash",
+      description,
+      parameters,
+      effect_class: "effect",
+      mutating: true,
+      timeout_ms: shellLimits.commandMsMax + 10_000,
+      provenance: "builtin",
+      sandboxed: true,
+      access: accessOf,
+      preview: async (input, { workspace }) => ({
+        ...titleOf(wishOf(input)),
+        ...(workspace === undefined ? {} : { workspace, roots: [workspace] }),
+        network: input["network"] === true
+      }),
+      run: (input, context) => bash.run(input, context)
+    },
+    closeConversation: (conversationId) => bash.sessions.closeConversation(conversationId),
+    close: () => bash.sessions.closeAll()
+  }
+}

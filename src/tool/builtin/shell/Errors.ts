@@ -1,0 +1,40 @@
+// Errors of commands and sessions as results carry them.
+import type { ErrorInfo } from "../../../rune/kinds/shared.ts"
+import type { ToolOutcome } from "../../Port.ts"
+import { ProcessNotStarted } from "../../process/Errors.ts"
+import { SandboxRefused } from "../../sandbox/Errors.ts"
+
+export type ShellErrorCode =
+  | "invalid_arguments"
+  | "no_workspace"
+  | "command_failed"
+  | "command_killed"
+  | "command_timeout"
+  | "disk_reserve"
+  | "not_started"
+  | "sandbox_refused"
+  | "sandbox_failed"
+  | "session_unknown"
+  | "session_busy"
+  | "session_ended"
+  | "session_network"
+  | "sessions_full"
+
+export const shellError = (code: ShellErrorCode, message: string): ErrorInfo => ({
+  code,
+  message,
+  retryable: code === "session_busy",
+  source: "tool"
+})
+
+export const shellFailure = (code: ShellErrorCode, message: string): ToolOutcome => ({
+  status: "error",
+  error: shellError(code, message)
+})
+
+/** A command that could not begin; anything else is a fault of ours and goes on as such. */
+export const notStarted = (error: unknown): ToolOutcome => {
+  if (error instanceof SandboxRefused) return shellFailure("sandbox_refused", error.message)
+  if (!(error instanceof ProcessNotStarted)) throw error
+  return shellFailure(error.code === "sandbox_failed" ? "sandbox_failed" : "not_started", error.message)
+}

@@ -1,0 +1,178 @@
+// A shell that stays: directory, variables and background processes outlive a command. Commands reach it by a channel
+// of their own and its answers come back by another, so that standard input belongs to the program that runs, and the
+// end of a command is known and never guessed from what it printed.
+import { HeadTail } from "../../process/HeadTail.ts"
+import type { ProcessPort, RunningProcess } from "../../process/Port.ts"
+import { shellLimits } from "./Limits.ts"
+
+/** Runs what arrives on descriptor 3 and answers with its exit code on descriptor 4; programs see neither. */
+const driver = `while IFS= read -r -d '' -u 3 echs_command; do eval "$echs_command" 3<&- 4>&-; printf '%s\\0' "$?" >&4; done`
+
+export const shellArguments = ["--noprofile", "--norc"] as const
+
+export interface SessionOptions {
+  readonly name: string
+  readonly workspace: string
+  readonly network: boolean
+  readonly shell: string
+}
+
+/** How a session stands when somebody looks. */
+export type Standing =
+  | { readonly _tag: "Idle"; readonly exitCode: number | undefined }
+  | { readonly _tag: "Busy"; readonly command: string }
+  | { readonly _tag: "Ended"; readonly exitCode: number | undefined }
+
+export interface Look {
+  /** What was printed since the last look. */
+  readonly output: string
+  readonly standing: Standing
+}
+
+interface Wait {
+  readonly ms: number
+  readonly signal: AbortSignal
+  /** A pause in the output ends it as well. */
+  readonly untilQuiet: boolean
+}
+
+type Tell = (stream: "stdout" | "stderr", text: string) => void
+
+export class Session {
+  readonly name: string
+  readonly network: boolean
+  private readonly running: RunningProcess
+  private readonly state = {
+    output: new HeadTail(shellLimits.outputCharsMax),
+    status: "",
+    listeners: new Set<() => void>()
+  }
+  private standing: Standing = { _tag: "Idle", exitCode: undefined }
+  private tell: Tell | undefined
+
+  private constructor(options: SessionOptions, running: RunningProcess) {
+    this.name = options.name
+    this.network = options.network
+    this.running = running
+    void running.ended.then(({ exit_code: exitCode }) => {
+      this.standing = { _tag: "Ended", exitCode: exitCode ?? undefined }
+      this.changed()
+    })
+  }
+
+  static async open(processes: ProcessPort, options: SessionOptions): Promise<Session> {
+    // Output may come before there is a session to take it.
+    let session: Session | undefined
+    const early: Array<readonly [string | number, Buffer]> = []
+    const running = await processes.start({
+      argv: [options.shell, ...shellArguments, "-c", driver],
+      directory: options.workspace,
+      writable: [options.workspace],
+      network: options.network,
+      channels: ["in", "out"],
+      onOutput: (stream, bytes) =>
+        session === undefined ? void early.push([stream, bytes]) : session.receive(stream, bytes)
+    })
+    session = new Session(options, running)
+    for (const [stream, bytes] of early) session.receive(stream, bytes)
+    return session
+  }
+
+  get isBusy(): boolean {
+    return this.standing._tag === "Busy"
+  }
+
+  get isEnded(): boolean {
+    return this.standing._tag === "Ended"
+  }
+
+  get processes(): ReadonlyArray<{ readonly pid: number; readonly command: string }> {
+    // The first is the shell itself; its copies run what has no program of its own.
+    const shown = ({ command, pid }: { readonly pid: number; readonly command: string }) => ({
+      pid,
+      command: command.includes("echs_command") ? "(part of the shell)" : command
+    })
+    return this.running.processes().slice(1).map(shown)
+  }
+
+  /** Output of this call is also told as it comes. */
+  async run(command: string, wait: Wait, tell: Tell): Promise<Look> {
+    this.standing = { _tag: "Busy", command }
+    await this.running.write(`${command}\0`, 3)
+    return this.look(wait, tell)
+  }
+
+  async input(text: string, wait: Wait, tell: Tell): Promise<Look> {
+    await this.running.write(text)
+    return this.look(wait, tell)
+  }
+
+  /** Waits until the command has ended, or the time is over; then takes what was printed. */
+  async look(wait: Wait, tell: Tell): Promise<Look> {
+    this.tell = tell
+    await this.settled(wait)
+    this.tell = undefined
+    const output = this.state.output.toString()
+    this.state.output = new HeadTail(shellLimits.outputCharsMax)
+    return { output, standing: this.standing }
+  }
+
+  async close(): Promise<void> {
+    await this.running.kill()
+  }
+
+  /** How it stands now, without waiting. */
+  stands(): Standing {
+    return this.standing
+  }
+
+  private receive(stream: string | number, bytes: Buffer): void {
+    if (stream === 4) this.receiveStatus(bytes.toString("latin1"))
+    else {
+      this.state.output.add(bytes)
+      this.tell?.(stream === "stderr" ? "stderr" : "stdout", bytes.toString("utf8"))
+    }
+    this.changed()
+  }
+
+  private receiveStatus(text: string): void {
+    const parts = (this.state.status + text).split("\0")
+    this.state.status = parts.pop() ?? ""
+    const last = parts.at(-1)
+    if (last !== undefined && this.standing._tag === "Busy") this.standing = { _tag: "Idle", exitCode: Number(last) }
+  }
+
+  private changed(): void {
+    for (const listener of [...this.state.listeners]) listener()
+  }
+
+  /** Resolves when nothing more is to be expected soon. */
+  private settled({ ms, signal, untilQuiet }: Wait): Promise<void> {
+    return new Promise((resolve) => {
+      let pause: NodeJS.Timeout | undefined
+      const done = (): void => {
+        clearTimeout(pause)
+        clearTimeout(deadline)
+        this.state.listeners.delete(onChange)
+        signal.removeEventListener("abort", done)
+        resolve()
+      }
+      const pauseMs = (): number | undefined =>
+        this.isBusy
+          ? untilQuiet && this.state.output.total > 0
+            ? shellLimits.quietMs
+            : undefined
+          : shellLimits.settleMs
+      const onChange = (): void => {
+        clearTimeout(pause)
+        const waitMs = pauseMs()
+        if (waitMs !== undefined) pause = setTimeout(done, waitMs)
+      }
+      const deadline = setTimeout(done, ms)
+      this.state.listeners.add(onChange)
+      signal.addEventListener("abort", done)
+      if (signal.aborted) done()
+      else onChange()
+    })
+  }
+}

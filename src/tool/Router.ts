@@ -9,7 +9,7 @@ import type { SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
 import { limits } from "./Limits.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
-import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
+import type { Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
 import type { Evaluate, PolicyQuestion, PolicyVerdict } from "./policy/Port.ts"
 import { selectionOf } from "./Selection.ts"
 import type { SandboxPort } from "./sandbox/Port.ts"
@@ -24,6 +24,8 @@ export interface RouterOptions {
   /** Rules of the server; those of the conversation come first. */
   readonly rules?: ReadonlyArray<unknown>
   readonly blobs?: BlobPort
+  /** Asked about a call that the policy would not refuse; it can only be stricter. */
+  readonly beforeCall?: BeforeCall
 }
 
 const inputOf = (call: CallState): Input => (call.arguments ?? {}) as Input
@@ -49,6 +51,10 @@ class Router implements ToolPort {
     this.options = options
   }
 
+  readonly ready = async (state: ConversationState, agentId: AgentId, signal: AbortSignal): Promise<void> => {
+    await Promise.all(this.options.sources.map((source) => source.ready?.(state, agentId, signal)))
+  }
+
   readonly describe = (state: ConversationState, agentId: AgentId) => {
     const { pick } = selectionOf(state, agentId)
     const all = this.options.sources.flatMap((source) => source.tools(state, agentId))
@@ -71,7 +77,9 @@ class Router implements ToolPort {
     if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
     const checked = await this.argumentCheck.check(tool, call.arguments)
     if (checked._tag === "Invalid") return { _tag: "Reject", error: errorInfo("invalid_arguments", checked.message) }
-    const verdict = this.evaluate(state, call, tool)
+    const policy = this.evaluate(state, call, tool)
+    const objection = policy.verdict === "deny" ? undefined : await this.options.beforeCall?.(state, call)
+    const verdict = stricter(policy, objection)
     switch (verdict.verdict) {
       case "allow":
         return { _tag: "Allow", sandbox: this.sandboxOf(state, tool, call, verdict) }
@@ -169,6 +177,13 @@ class Router implements ToolPort {
     if (output === undefined || output_blob !== undefined || typeof output !== "string") return outcome
     return { ...outcome, ...(await fitOutput(output, { charsMax: limits.outputCharsMax, blobs: this.options.blobs })) }
   }
+}
+
+/** An objection turns an answer into a question or into a no, and never the other way. */
+const stricter = (policy: PolicyVerdict, objection: Objection | undefined): PolicyVerdict => {
+  if (objection === undefined || policy.verdict === "deny") return policy
+  if (objection._tag === "Deny") return { verdict: "deny", reason: objection.reason }
+  return { verdict: "ask", reason: objection.reason, network: policy.network, choices: ["once"] }
 }
 
 const keyOf = (state: ConversationState, call: CallState, { attempt }: { readonly attempt: number }): string =>

@@ -5,7 +5,7 @@ import * as Data from "effect/Data"
 import type { Entry } from "./Batch.ts"
 import type { Disk } from "./Disk.ts"
 import { codeOf } from "./DiskFault.ts"
-import { asDiskError, SyncFailed } from "./Errors.ts"
+import { asDiskError, LogUnknown, SyncFailed } from "./Errors.ts"
 import { type Built, buildSegments } from "./ImportBuild.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
@@ -77,31 +77,39 @@ export interface ImportOptions {
 
 export const importDirectory = (directory: string): string => `${directory}/import`
 
-/** The segments of a log that was sealed before, in order. */
-export const sealedFiles = async (options: OpenLogOptions, log: LogState): Promise<ReadonlyArray<SealedFile>> => {
-  const found: Array<SealedFile> = []
-  for (let at = 0; at < log.segments.length; at++) {
-    const isLast = at === log.segments.length - 1
-    const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
-    // Something was appended since the seal; what lies before it is whole.
-    if (segment.seal === undefined) break
-    const path = options.store.segmentPath(log.name, segment)
-    const next = log.segments[at + 1]
-    found.push({
-      firstEventId: segment.firstEventId,
-      lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1,
-      bytes: await options.files.use(path, (file) => file.size()),
-      sha256: segment.seal.sha256,
-      read: (position, length) =>
-        log.gate.shared(() =>
-          options.files.use(path, async (file) => {
-            const buffer = Buffer.allocUnsafe(length)
-            return buffer.subarray(0, await file.read(buffer, 0, length, position))
-          })
-        )
-    })
+/** The segments of a log that was sealed before, in order. They stay what they are while they are listed. */
+export const sealedFiles = (options: OpenLogOptions, log: LogState): Promise<ReadonlyArray<SealedFile>> =>
+  log.gate.shared(async () => {
+    // It was removed since it was sealed.
+    if (log.segments.length === 0) throw new LogUnknown({ log: log.name })
+    const found: Array<SealedFile> = []
+    for (let at = 0; at < log.segments.length; at++) {
+      const isLast = at === log.segments.length - 1
+      const segment = isLast ? log.segments[at]! : await loadClosedSegment(options, log, at)
+      // Something was appended since the seal; what lies before it is whole.
+      if (segment.seal === undefined) break
+      found.push(await sealedFile(options, log, at))
+    }
+    return found
+  })
+
+const sealedFile = async ({ files, store }: OpenLogOptions, log: LogState, at: number): Promise<SealedFile> => {
+  const { firstEventId, seal } = log.segments[at]!
+  const path = store.segmentPath(log.name, { firstEventId })
+  const next = log.segments[at + 1]
+  return {
+    firstEventId,
+    lastEventId: next === undefined ? log.durableEventId : next.firstEventId - 1,
+    bytes: await files.use(path, (file) => file.size()),
+    sha256: seal!.sha256,
+    read: (position, length) =>
+      log.gate.shared(() =>
+        files.use(path, async (file) => {
+          const buffer = Buffer.allocUnsafe(length)
+          return buffer.subarray(0, await file.read(buffer, 0, length, position))
+        })
+      )
   }
-  return found
 }
 
 /** Makes copies of sealed segments the log; resolves when that is durable. */

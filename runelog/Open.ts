@@ -224,8 +224,8 @@ const damageOf = (error: unknown): (ScanFault & { readonly file: string }) | und
 /** Seals and page reads under way finish first; those that come later find no segments. */
 const removeFiles = (parts: OpenLogOptions, log: LogState): Promise<void> =>
   log.upkeep.exclusive(async () => {
-    const segments = await parts.store.discard(log)
     await log.gate.exclusive(async () => {
+      const segments = await parts.store.discard(log)
       for (const segment of segments) {
         await parts.files.forget(parts.store.segmentPath(log.name, segment))
         await parts.files.forget(parts.store.indexPath(log.name, segment))

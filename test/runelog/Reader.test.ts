@@ -4,13 +4,24 @@
 import { describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { CursorBeyondEnd, LogDamaged, ReadInvalid, SegmentCorrupt } from "#runelog/Errors.ts"
+import { CursorBeyondEnd, LogDamaged, LogUnknown, ReadInvalid, SegmentCorrupt } from "#runelog/Errors.ts"
+import { FileCache } from "#runelog/FileCache.ts"
+import { bytesOf, frameKind, sealFrame } from "#runelog/Frame.ts"
+import { sealedFiles } from "#runelog/Import.ts"
 import { decodeIndex, encodeIndex } from "#runelog/IndexFile.ts"
 import { KIB } from "#runelog/Limits.ts"
+import { emptyLog } from "#runelog/LogState.ts"
+import { unopened } from "#runelog/OpenSegment.ts"
+import { resolveLimits } from "#runelog/Options.ts"
+import { Quarantine } from "#runelog/Quarantine.ts"
+import { readPage, readRaw } from "#runelog/Reader.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
+import { SegmentStore } from "#runelog/SegmentStore.ts"
+import { Slabs } from "#runelog/Slabs.ts"
 import {
   bodiesOf,
   contentOf,
+  directory,
   diskOf,
   entryOf,
   errorOf,
@@ -167,6 +178,87 @@ describe("readers at once", () => {
   })
 })
 
+describe("a reader and a removal", () => {
+  const limits = { segmentBytes: 800 }
+
+  /** A closed log on a disk that, once told to, holds whoever asks for the size of its first segment. */
+  const holding = async () => {
+    const disk = makeDiskMemory()
+    await (await written(40, { disk, limits })).close()
+    const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const hold = { isOn: false, reached: reached.promise, release: release.resolve }
+    const held = withCalls(disk, {
+      open: async (path, mode) => {
+        const file = await disk.open(path, mode)
+        const size = async (): Promise<number> => {
+          if (!hold.isOn) return file.size()
+          reached.resolve()
+          await release.promise
+          return file.size()
+        }
+        return path === segmentPath("a", 1) ? { ...file, size } : file
+      }
+    })
+    return { disk, hold, runelog: await openSmall({ disk: held, limits }) }
+  }
+
+  it("come in that order: a page that was begun is finished before the files go", async () => {
+    const { disk, hold, runelog } = await holding()
+    hold.isOn = true
+    const page = runelog.read("a", { after: 0, bytesMax: 200 })
+    await hold.reached
+    let isGone = false
+    const removal = runelog.remove("a").then(() => {
+      isGone = true
+    })
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+    expect(isGone).toBe(false)
+    // Who comes now is told at once.
+    expect(await errorOf(runelog.read("a", { after: 0 }))).toEqual(new LogUnknown({ log: "a" }))
+    hold.release()
+    expect((await page).frames[0]!.body.toString()).toBe(entryOf(1).body)
+    await removal
+    expect(await disk.exists(segmentPath("a", 1))).toBe(false)
+    await runelog.append("a", 1, [{ body: "second life" }])
+    expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(["second life"])
+  })
+
+  it("also where somebody lists the segments to copy them", async () => {
+    const { hold, runelog } = await holding()
+    const firstIds = (await runelog.sealedFiles("a")).map(({ firstEventId }) => firstEventId)
+    expect(firstIds.length).toBeGreaterThan(3)
+    hold.isOn = true
+    const listed = runelog.sealedFiles("a")
+    await hold.reached
+    const removal = runelog.remove("a")
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+    hold.release()
+    expect((await listed).map(({ firstEventId }) => firstEventId)).toEqual(firstIds)
+    await removal
+    expect(await errorOf(runelog.sealedFiles("a"))).toEqual(new LogUnknown({ log: "a" }))
+  })
+
+  it("in the other order: a reader that gets its turn behind a removal is told that the log is unknown", async () => {
+    const disk = makeDiskMemory()
+    const log = Object.assign(emptyLog("a"), { durableEventId: 5, writtenEventId: 5 })
+    log.segments.push(unopened(1))
+    const resolved = resolveLimits({})
+    const files = new FileCache(disk, 1)
+    const slabs = new Slabs(resolved.slabBytes)
+    const store = new SegmentStore({ disk, directory, files, slabs, limits: resolved, onSynced: () => undefined })
+    const options = { disk, files, store, quarantine: new Quarantine(disk, directory), limits: resolved }
+    const waiting: Array<Promise<unknown>> = []
+    await log.gate.exclusive(async () => {
+      waiting.push(errorOf(readPage(options, log, { after: 0, bytesMax: 100 })))
+      waiting.push(errorOf(readRaw(options, log, { after: 0, into: Buffer.alloc(100) })))
+      waiting.push(errorOf(sealedFiles(options, log)))
+      await store.discard(log)
+    })
+    const unknown = new LogUnknown({ log: "a" })
+    expect(await Promise.all(waiting)).toEqual([unknown, unknown, unknown])
+  })
+})
+
 const closedFiles = async () => {
   const disk = makeDiskMemory()
   await (await written(60, { disk })).close()
@@ -188,7 +280,9 @@ describe("an index that lies", () => {
         { ...content.index, offsets: offsets.map((offset, at) => (at === 1 ? offset + 5 : offset)) },
         { ...content.index, crcs: crcs.map((crc, at) => (at === 1 ? crc ^ 1 : crc)) },
         { ...content.index, ids: ids.map((id, at) => (at === 1 ? id + 1 : id)) },
-        { ...content.index, offsets: offsets.map((offset) => offset + 3) }
+        { ...content.index, offsets: offsets.map((offset) => offset + 3) },
+        // True as far as it goes, but it does not say where the segment begins.
+        { ids: ids.slice(1), offsets: offsets.slice(1), crcs: crcs.slice(1) }
       ]
       for (const index of lies) {
         const disk = await diskOf(withFiles(files, { [path]: encodeIndex({ ...content, index }) }))
@@ -231,6 +325,40 @@ describe("damage that is found while reading", () => {
       expect(behind.error).toBeInstanceOf(SegmentCorrupt)
       await runelog.close()
     }
+  })
+
+  it("is a file that ends inside the header of a frame", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await written(60, { disk, limits: { openFilesMax: 0 } })
+    await runelog.checkpoint()
+    const path = segmentPath("a", 1)
+    await writeFileOf(disk, path, (await readFileOf(disk, path)).subarray(0, offsetOf(10) + 10))
+    const content = await contentOf(runelog, "a", { bytesMax: 1 })
+    expect(bodiesOf(content)).toEqual(bodies(1, 9))
+    expect(content.error).toEqual(
+      new SegmentCorrupt({ log: "a", file: path, offset: offsetOf(10), reason: "the file ends inside a frame" })
+    )
+  })
+
+  it("is a seal in the middle of a segment, though its checksum and its chain hold", async () => {
+    const { files } = await closedFiles()
+    const path = segmentPath("a", 1)
+    const bytes = bytesOf(Buffer.from(files.get(path)!))
+    const at = offsetOf(10)
+    sealFrame(bytes, at, bytes.view.getUint32(at + 8, true), {
+      flags: 0,
+      kind: frameKind.seal,
+      family: 0,
+      stream: 0,
+      eventId: 10,
+      previousCrc: bytes.view.getUint32(at + 20, true)
+    })
+    const runelog = await openSmall({ disk: await diskOf(withFiles(files, { [path]: bytes.buffer })) })
+    const content = await contentOf(runelog, "a")
+    expect(bodiesOf(content)).toEqual(bodies(1, 9))
+    expect(content.error).toEqual(
+      new SegmentCorrupt({ log: "a", file: path, offset: at, reason: "a seal before the end" })
+    )
   })
 
   it("counts though the note of it cannot be written", async () => {

@@ -30,14 +30,21 @@ const installed = (): ReadonlyArray<Finding> =>
     return { name, level: version === undefined ? "notice" : "good", text: version ?? `not found; needed for ${use}` }
   })
 
-/** Tools run with checks of paths only; what would allow more is named, so that nobody takes it for being used. */
-const sandbox = (): Finding => {
-  const found = firstLine("bwrap", "--version")
-  const could = found === undefined ? "bubblewrap is not installed" : `${found} is installed, and not used yet`
+/** What holds commands, found out by running one; files are held by checks of their paths in any case. */
+const sandbox = async ({ environment }: DoctorParts, directory: string): Promise<Finding> => {
+  const { detectSandbox } = await import("../tool/sandbox/Detect.ts")
+  const { contained, detail, level, limits } = await detectSandbox({
+    dataDirectory: directory,
+    home: environment.homeDirectory,
+    path: environment.variables["PATH"] ?? ""
+  })
+  const asks = contained ? "" : "; every command is asked about"
+  const bounds = limits.map(({ name, per, value }) => `${value.toLocaleString("en-US")} ${name} per ${per}`).join(", ")
+  const inForce = bounds === "" ? "no limits" : `at most ${bounds}`
   return {
     name: "sandbox",
-    level: "notice",
-    text: `files: path checks; commands: none, people are asked first (${could})`
+    level: contained ? "good" : "notice",
+    text: `files: path checks; commands: ${level} (${detail}${asks}); ${inForce}`
   }
 }
 
@@ -101,7 +108,7 @@ export const examine = async (parts: DoctorParts, flag: string | undefined): Pro
     },
     await logFinding(parts, directory, running !== undefined),
     await modelFinding(parts, directory),
-    sandbox(),
+    await sandbox(parts, directory),
     ...installed()
   ]
 }

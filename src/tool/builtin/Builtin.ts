@@ -2,6 +2,7 @@
 // to the workspace by how they open every path.
 import type { BlobPort } from "../Output.ts"
 import type { Tool } from "../Tool.ts"
+import { applyPatchTool } from "./edit/ApplyPatch.ts"
 import { editFileTool } from "./edit/Edit.ts"
 import { listFilesTool } from "./files/List.ts"
 import { readFileTool } from "./files/Read.ts"
@@ -16,5 +17,11 @@ export interface WorkspaceToolsOptions {
 
 export const workspaceTools = ({ blobs, ownDirectories }: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
   const door = workspaceDoor({ ownDirectories })
-  return [readFileTool({ door, blobs }), listFilesTool({ door }), writeFileTool({ door }), editFileTool({ door })]
+  return [
+    readFileTool({ door, blobs }),
+    listFilesTool({ door }),
+    writeFileTool({ door }),
+    editFileTool({ door }),
+    applyPatchTool({ door })
+  ]
 }

@@ -4,7 +4,7 @@
 import { describe, expect, it, vi } from "vitest"
 import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
-import { BatchTooLarge, Busy, DiskFull, EventIdOutOfOrder, WriterPoisoned } from "#runelog/Errors.ts"
+import { BatchTooLarge, Busy, DiskFull, EventIdOutOfOrder, WriterClosed, WriterPoisoned } from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { bodiesOf, contentOf, entryOf, errorOf, fill, openSmall, withCalls } from "./Fixture.ts"
@@ -128,31 +128,115 @@ describe.each(modes)("a commit, synced %s", (sync) => {
   })
 })
 
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+
+/** A writer in the middle of a commit: "b" waits for its segment to be opened, "a" for the sync of the journal. */
+const heldCommit = async () => {
+  const disk = new DiskSim()
+  const [journal, segment] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let isHeld = false
+  const runelog = await openSmall({
+    sync: "pool",
+    disk: withCalls(disk, {
+      open: async (path, mode) => {
+        if (path.endsWith(".seg")) await segment.promise
+        const file = await disk.open(path, mode)
+        return { ...file, sync: () => (isHeld ? journal.promise.then(file.sync) : file.sync()) }
+      }
+    })
+  })
+  // Heavy enough to be written to its segment at once.
+  await runelog.append("b", 1, [{ body: "x".repeat(2000) }])
+  await runelog.head("a")
+  await runelog.head("c")
+  isHeld = true
+  const appends = [runelog.append("a", 1, [{ body: "x" }])]
+  await turn()
+  const release = (): void => {
+    isHeld = false
+    journal.resolve()
+  }
+  return { disk, runelog, segment, appends, release }
+}
+
 describe("a commit", () => {
   it("is not acknowledged when the writer fails elsewhere meanwhile", async () => {
+    const { appends, release, runelog, segment } = await heldCommit()
+    segment.reject(systemError("EIO", "open", "segment"))
+    while (runelog.poisoned === undefined) await turn()
+    release()
+    expect(await errorOf(appends[0]!)).toBe(runelog.poisoned)
+    expect(await runelog.head("a")).toBe(0)
+  })
+
+  it("answers all that waits behind the batch under way when the writer fails", async () => {
+    const { appends, release, runelog, segment } = await heldCommit()
+    appends.push(runelog.append("a", 2, [{ body: "y" }]), runelog.append("c", 1, [{ body: "z" }]))
+    const waiting = outcomes(appends)
+    await turn()
+    segment.reject(systemError("EIO", "open", "segment"))
+    while (runelog.poisoned === undefined) await turn()
+    release()
+    expect(await waiting).toEqual(["WriterPoisoned", "WriterPoisoned", "WriterPoisoned"])
+    expect(await Promise.all(["a", "c"].map((log) => runelog.head(log)))).toEqual([0, 0])
+    await runelog.close()
+  })
+
+  it("that a close overtakes is finished, a removal that waited for it is refused, and the log stays", async () => {
+    const { appends, disk, release, runelog, segment } = await heldCommit()
+    const removal = errorOf(runelog.remove("b"))
+    await turn()
+    const closing = runelog.close()
+    segment.resolve()
+    release()
+    expect(await outcomes(appends)).toEqual(["ok"])
+    expect(await removal).toBeInstanceOf(WriterClosed)
+    await closing
+    const after = await openSmall({ disk })
+    expect(await Promise.all(["a", "b"].map((log) => after.head(log)))).toEqual([1, 1])
+  })
+
+  it("makes the writer ready only when less waits than may", async () => {
     const disk = new DiskSim()
-    const [journal, segment] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const syncs: Array<PromiseWithResolvers<void>> = []
     let isHeld = false
     const runelog = await openSmall({
       sync: "pool",
+      limits: { inFlightBytesMax: 4 * KIB },
       disk: withCalls(disk, {
         open: async (path, mode) => {
-          if (path.endsWith(".seg")) await segment.promise
           const file = await disk.open(path, mode)
-          return { ...file, sync: () => (isHeld ? journal.promise.then(file.sync) : file.sync()) }
+          if (!path.endsWith(".jnl") && !path.endsWith(".jnl.tmp")) return file
+          const sync = (): Promise<void> => {
+            const held = Promise.withResolvers<void>()
+            syncs.push(held)
+            return held.promise.then(file.sync)
+          }
+          return { ...file, sync: () => (isHeld ? sync() : file.sync()) }
         }
       })
     })
-    // Heavy enough to be written to its segment at once.
-    await runelog.append("b", 1, [{ body: "x".repeat(2000) }])
+    await runelog.append("a", 1, [{ body: "x" }])
     isHeld = true
-    const append = runelog.append("a", 1, [{ body: "x" }])
-    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
-    segment.reject(systemError("EIO", "open", "segment"))
-    while (runelog.poisoned === undefined) await new Promise((resolve) => setImmediate(resolve))
-    journal.resolve()
-    expect(await errorOf(append)).toBe(runelog.poisoned)
-    expect(await runelog.head("a")).toBe(0)
+    const appends = [runelog.append("a", 2, [{ body: "x".repeat(3000) }])]
+    while (syncs.length < 1) await turn()
+    appends.push(runelog.append("a", 3, [{ body: "x".repeat(5000) }]))
+    expect(await errorOf(runelog.append("a", 4, [{ body: "x" }]))).toBeInstanceOf(Busy)
+    let isReady = false
+    const ready = runelog.ready().then(() => {
+      isReady = true
+    })
+    syncs[0]!.resolve()
+    await appends[0]
+    while (syncs.length < 2) await turn()
+    // What is left under way is by itself more than there may be.
+    expect(isReady).toBe(false)
+    expect(runelog.busy).toBe(true)
+    syncs[1]!.resolve()
+    await ready
+    await appends[1]
+    isHeld = false
+    await runelog.append("a", 4, [{ body: "x" }])
   })
 
   it("splits what does not fit into one batch, and refuses what fits into none", async () => {

@@ -68,6 +68,61 @@ describe("the journal", () => {
     }
     expect(tag).toBe("WriterPoisoned")
   })
+
+  it("waits with a checkpoint of many logs until half of its files are full, and not with one of few", async () => {
+    const limits = { journalFilesMax: 6, journalFileBytes: 40 * KIB, segmentWriteBytes: 1024 * KIB }
+    const roundsUntilSync = async (logs: number): Promise<number> => {
+      const disk = new DiskSim()
+      const runelog = await openSmall({ disk, limits })
+      const names = Array.from({ length: logs }, (_, log) => `log-${log}`)
+      await Promise.all(names.map((name) => runelog.head(name)))
+      let isSynced = false
+      disk.onOperation = ({ operation, path }) => {
+        if (operation === "sync" && path.endsWith(".seg")) isSynced = true
+      }
+      const body = "x".repeat(16_000 / logs)
+      let round = 0
+      while (!isSynced && round < 40) {
+        round += 1
+        await Promise.all(names.map((name) => runelog.append(name, round, [{ body }])))
+        await settle()
+      }
+      expect(runelog.stats.journalFiles).toBeLessThanOrEqual(6)
+      await runelog.close()
+      return round
+    }
+    const [few, many] = [await roundsUntilSync(40), await roundsUntilSync(100)]
+    expect(few).toBeLessThan(5)
+    expect(many).toBeGreaterThan(few + 1)
+    expect(many).toBeLessThan(40)
+  })
+})
+
+describe("memory", () => {
+  it("that grows crowded is given back by writing the logs that wait longest", async () => {
+    const disk = new DiskSim()
+    const limits = {
+      pendingBytesMax: 64 * KIB,
+      segmentBytes: 1024 * KIB,
+      segmentWriteBytes: 1024 * KIB,
+      journalFileBytes: 1024 * KIB
+    }
+    const runelog = await openSmall({ disk, limits })
+    const isWritten = (log: number): Promise<boolean> => disk.exists(`${directory}/runelog/log-${log}`)
+    let log = 0
+    while (!(await isWritten(0)) && log < 40) {
+      await runelog.append(`log-${log}`, 1, [{ body: "x".repeat(3000) }])
+      await settle()
+      log += 1
+      expect(runelog.stats.memoryBytes).toBeLessThanOrEqual(64 * KIB)
+    }
+    // Half of them, the oldest: the newest are the ones that readers ask for.
+    expect(log).toBeGreaterThan(2)
+    expect(log).toBeLessThan(20)
+    expect(await isWritten(Math.ceil(log / 2) - 1)).toBe(true)
+    expect(await isWritten(log - 1)).toBe(false)
+    for (let each = 0; each < log; each++) expect(await runelog.head(`log-${each}`)).toBe(1)
+  })
 })
 
 describe("a checkpoint", () => {

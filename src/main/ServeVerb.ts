@@ -33,13 +33,6 @@ const flags = {
   json: { type: "boolean", default: false }
 } as const
 
-/** What commands of agents find in their environment: how to find programs and how to write, and no key of anybody. */
-const commandEnvironment = ({ variables }: Environment): Readonly<Record<string, string>> => {
-  const names = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"]
-  const known = names.flatMap((name) => (variables[name] === undefined ? [] : [[name, variables[name]] as const]))
-  return { ...Object.fromEntries(known), TERM: "dumb" }
-}
-
 const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
   const { hostNames, logLevel, model, otlpEndpoint, providers, token, tokens } = settings
   return {
@@ -52,8 +45,7 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
     readText: readTextFile,
-    tools: ({ blobs }) =>
-      assembleTools({ dataDirectory: directory, environment: commandEnvironment(parts.environment), blobs }),
+    tools: ({ blobs }) => assembleTools({ dataDirectory: directory, environment: parts.environment, blobs }),
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),

@@ -1,18 +1,30 @@
 // Puts the tools of a server together: the built-in ones and those of other sources behind one router, with the policy
 // and the sandbox they are held by. Owns what has to be closed with the server.
+import { join } from "node:path"
+import type { Environment } from "../config/Environment.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
-import { commandTool } from "../tool/builtin/Command.ts"
+import { makeBash } from "../tool/builtin/shell/Bash.ts"
 import type { BlobPort } from "../tool/Output.ts"
-import type { ToolPort } from "../tool/Port.ts"
+import type { BeforeCall, ToolPort } from "../tool/Port.ts"
 import { evaluate } from "../tool/policy/Evaluate.ts"
+import type { ProcessPort } from "../tool/process/Port.ts"
+import { makeProcesses } from "../tool/process/Processes.ts"
 import { makeRouter } from "../tool/Router.ts"
 import { fixedSource } from "../tool/Source.ts"
+import { detectSandbox } from "../tool/sandbox/Detect.ts"
+import { allowedEnvironment } from "../tool/sandbox/Environment.ts"
+import type { SandboxPort } from "../tool/sandbox/Port.ts"
+import type { ToolSource } from "../tool/Tool.ts"
 
 export interface ToolsOptions {
   readonly dataDirectory: string
-  /** What commands find in their environment. */
-  readonly environment: Readonly<Record<string, string>>
+  readonly environment: Environment
   readonly blobs: BlobPort
+  /** Tools from elsewhere; built-in ones of the same name come first. */
+  readonly sources?: ReadonlyArray<ToolSource>
+  /** Rules of the server. */
+  readonly rules?: ReadonlyArray<unknown>
+  readonly beforeCall?: BeforeCall
 }
 
 export interface AssembledTools {
@@ -21,16 +33,37 @@ export interface AssembledTools {
   readonly close: () => Promise<void>
 }
 
+const openProcesses = async ({
+  dataDirectory,
+  environment
+}: ToolsOptions): Promise<readonly [SandboxPort, ProcessPort]> => {
+  const { homeDirectory: home, variables } = environment
+  const sandbox = await detectSandbox({ dataDirectory, home, path: variables["PATH"] ?? "" })
+  const overflowDirectory = join(dataDirectory, "overflow")
+  return [sandbox, makeProcesses({ sandbox, environment: allowedEnvironment(variables), overflowDirectory })]
+}
+
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
-  const { blobs, dataDirectory, environment } = options
-  const builtin = fixedSource([...workspaceTools({ ownDirectories: [dataDirectory], blobs }), commandTool(environment)])
+  const { beforeCall, blobs, dataDirectory, rules, sources = [] } = options
+  const [sandbox, processes] = await openProcesses(options)
+  const bash = makeBash({ processes, blobs })
+  const builtin = fixedSource([
+    ...workspaceTools({ ownDirectories: [dataDirectory], blobs }),
+    bash.tool,
+    makeFetchUrl()
+  ])
   return {
     tools: makeRouter({
-      sources: [builtin],
+      sources: [builtin, ...sources],
       evaluate,
-      sandbox: { level: "none", contained: false },
-      blobs
+      sandbox,
+      blobs,
+      ...(rules === undefined ? {} : { rules }),
+      ...(beforeCall === undefined ? {} : { beforeCall })
     }),
-    close: async () => undefined
+    close: async () => {
+      await bash.close()
+      await processes.close()
+    }
   }
 }

@@ -20,8 +20,6 @@ export type BuiltinErrorCode =
   | "not_a_repository"
   | "git_failed"
   | "nothing_to_commit"
-  | "command_failed"
-  | "command_killed"
 
 export const toolError = (code: BuiltinErrorCode, message: string): ErrorInfo => ({
   code,

@@ -47,11 +47,6 @@ export const builtinLimits = {
   gitPathsMax: 500,
   commitMessageCharsMax: 64 * KIB,
 
-  outputCharsMax: 131_072,
-  commandTimeoutMs: 120_000,
-  commandCharsMax: 32_768,
-  killAfterMs: 1_000,
-
   fileTimeoutMs: 60_000,
   searchTimeoutMs: 60_000,
   gitTimeoutMs: 120_000

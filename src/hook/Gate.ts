@@ -1,6 +1,7 @@
 // Hooks that are asked before something happens: before a call is decided about, and before a message becomes a turn.
 // They can only be stricter than the policy. One that could not be asked at all counts as a no: a gate that does not
 // answer is closed.
+import { workspaceOf } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
@@ -42,7 +43,7 @@ export class HookGate {
 
   /** What PreToolUse says about a call; nothing where no hook objects. */
   readonly preToolUse = async (state: ConversationState, call: CallState): Promise<Objection | undefined> => {
-    const { workspace } = state.session.config
+    const workspace = workspaceOf(state, call.agent_id)
     if (workspace === undefined) return undefined
     const names = [call.tool_name, claudeNameOf(call.tool_name, call.provenance)]
     const hooks = this.of(state, "PreToolUse").filter(({ matcher }) => matches(matcher, ...names))

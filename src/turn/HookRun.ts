@@ -2,7 +2,7 @@
 // hook does. Its own failure policy decides what a failure means; that is the machine's business.
 import type { HookOutcome, HookPort } from "../hook/Port.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { hookOf } from "../machine/Select.ts"
+import { hookOf, workspaceOf } from "../machine/Select.ts"
 import type { AgentId, HookRunId } from "../rune/Ids.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
@@ -56,7 +56,7 @@ export const runHook = async (
   const run = (deadline: AbortSignal): Promise<HookOutcome> =>
     hooks.run(commands.state(), found.hook, {
       agent_id: request.agent_id,
-      workspace: commands.state().session.config.workspace,
+      workspace: workspaceOf(commands.state(), request.agent_id),
       signal: deadline
     })
   const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })

@@ -47,11 +47,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const { beforeCall, blobs, dataDirectory, rules, sources = [] } = options
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
-  const builtin = fixedSource([
-    ...workspaceTools({ ownDirectories: [dataDirectory], blobs }),
-    bash.tool,
-    makeFetchUrl()
-  ])
+  const builtin = fixedSource([...workspaceTools({ ownDirectories: [dataDirectory], blobs }), bash.tool])
   return {
     tools: makeRouter({
       sources: [builtin, ...sources],

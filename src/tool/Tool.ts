@@ -14,6 +14,8 @@ export interface Access {
   readonly writes?: ReadonlyArray<string>
   /** A shell command line, to be parsed and never matched as text. */
   readonly command?: string
+  /** The command runs in a shell that earlier commands have changed: its words may mean something else there. */
+  readonly stateful?: boolean
   /** An address it would fetch. */
   readonly url?: string
   /** It wants the network in its sandbox. */

@@ -110,7 +110,17 @@ export const permissions: ReadonlyArray<Permission> = [
   },
   {
     reaches: "the network",
-    modules: ["node:net", "node:http", "node:https", "node:http2", "node:tls", "node:dgram", "node:dns", "ws"],
+    modules: [
+      "node:net",
+      "node:http",
+      "node:https",
+      "node:http2",
+      "node:tls",
+      "node:dgram",
+      "node:dns",
+      "node:dns/promises",
+      "ws"
+    ],
     allowed: ["src/provider/", "src/harness/", "src/server/", "src/client/", "src/tool/builtin/fetch/"]
   },
   { reaches: "the lock of a data directory", modules: ["node:net"], allowed: ["runelog/NodeLock.ts"] },

@@ -324,6 +324,29 @@ describe("a permission for files", () => {
     expect(evaluate(write("src/*.ts"))).toMatchObject({ choices: ["once", "session"] })
   })
 
+  it("is never one for all that a tool of ours may do", () => {
+    const typed = bash("", { access: {} })
+    expect(evaluate(typed)).toMatchObject({ verdict: "ask", choices: ["once"] })
+    const whole: Grant = { ...granted(bash("ls"), "session"), rule: { decision: "allow", tool: "bash" } }
+    expect(verdict(bash("rm -rf x", { grants: [whole] }))).toBe("ask")
+    expect(verdict(bash("", { access: { control: true } }))).toBe("allow")
+    expect(verdict(bash("", { access: { control: true }, mode: "read_only", contained: false }))).toBe("allow")
+    expect(verdict(bash("", { access: { control: true, command: "ls" } }))).toBe("ask")
+    expect(verdict(bash("", { access: { control: true }, provenance: "custom" }))).toBe("ask")
+  })
+
+  it("does not reach into a shell that earlier commands may have changed", () => {
+    const inSession = { command: "git status", stateful: true }
+    const grants = [granted(bash("git status"), "rule"), { ...granted(bash("git status"), "session"), rule: undefined }]
+    expect(verdict(bash("", { access: inSession, grants, rules: [gitStatus] }))).toBe("ask")
+    expect(evaluate(bash("", { access: inSession }))).toMatchObject({ choices: ["once"] })
+    const deny = [{ decision: "deny", command: ["rm", "**"] }]
+    expect(verdict(bash("", { access: { ...inSession, command: "rm x" }, rules: deny, mode: "full_access" }))).toBe(
+      "deny"
+    )
+    expect(verdict(bash("", { access: inSession, rules: deny, mode: "full_access" }))).toBe("ask")
+  })
+
   it("of a tool that tells nothing of what it touches covers the tool", () => {
     const custom = { ...base, tool_name: "deploy", provenance: "custom" } as const
     const grants = [granted(custom, "session")]

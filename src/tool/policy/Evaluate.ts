@@ -52,13 +52,16 @@ const rulingOf = (facts: Facts): Ruling => {
   return { decision: "none", reason: "" }
 }
 
+/** Its arguments tell of something that it would do. */
+const isTelling = ({ command, network, url, writes = [] }: PolicyQuestion["access"]): boolean =>
+  command !== undefined || url !== undefined || network === true || writes.length > 0
+
 /** It changes something, or runs something that might. */
-const isEffect = ({ access, effect_class: effectClass, mutating }: PolicyQuestion): boolean =>
-  mutating ||
-  effectClass === "effect" ||
-  access.command !== undefined ||
-  access.network === true ||
-  (access.writes ?? []).length > 0
+const isEffect = ({ access, effect_class: effectClass, mutating, provenance }: PolicyQuestion): boolean => {
+  const isTold = isTelling(access) && access.url === undefined
+  const isControl = access.control === true && provenance === "builtin"
+  return isTold || (!isControl && (mutating || effectClass === "effect"))
+}
 
 /** What it is told leaves this machine, or the word of a foreign server is all there is about it. */
 const reachesOut = ({ access, provenance }: PolicyQuestion): boolean => access.url !== undefined || provenance === "mcp"
@@ -88,18 +91,22 @@ const ask = (facts: Facts, reason: string): PolicyVerdict => {
 
 /** A grant of a build that wrote no rules holds for the same arguments, and for the whole of a tool that tells nothing. */
 const isCoveredByOld = (grant: Grant, { access, arguments_hash: hash }: PolicyQuestion): boolean => {
-  if (grant.arguments_hash === hash) return access.network !== true
-  const isBlind = access.command === undefined && access.url === undefined && (access.writes ?? []).length === 0
-  return grant.scope === "session" && isBlind && access.network !== true
+  if (grant.arguments_hash === hash) return access.network !== true && access.stateful !== true
+  return grant.scope === "session" && !isTelling(access)
 }
 
+/** A permission for a tool as a whole is one for calls that tell nothing of what they do. */
+const isWhole = ({ command, host, path }: Rule): boolean =>
+  command === undefined && host === undefined && path === undefined
+
 const isCovered = (grant: Grant, facts: Facts): boolean => {
-  const { now_ms: nowMs, tool_name: name } = facts.question
+  const { access, now_ms: nowMs, tool_name: name } = facts.question
   const isValid = grant.scope !== "once" && grant.tool_name === name
   if (!isValid || (grant.expires_ms !== null && grant.expires_ms <= nowMs)) return false
   if (grant.rule === undefined) return isCoveredByOld(grant, facts.question)
   const rule = ruleOf(grant.rule)
-  return typeof rule !== "string" && rule.decision === "allow" && applies(rule, facts) === "yes"
+  if (typeof rule === "string" || rule.decision !== "allow" || (isWhole(rule) && isTelling(access))) return false
+  return applies(rule, facts) === "yes"
 }
 
 const grantReasons = {

@@ -28,13 +28,15 @@ type Selector = Pick<Rule, "command" | "path" | "host" | "access">
 const selectorOf = (facts: Facts, lasting: Lasting): Selector | undefined => {
   const { command, place, question, writes } = facts
   if (command !== undefined) {
-    return command._tag === "Understood" ? { command: commandPattern(command.line) } : undefined
+    const isCertain = command._tag === "Understood" && question.access.stateful !== true
+    return isCertain ? { command: commandPattern(command.line) } : undefined
   }
   if (question.access.url !== undefined) {
     if (place === undefined) return undefined
     return { host: standardPorts.has(place.port) ? place.host : `${place.host}:${place.port}` }
   }
-  if (writes.length === 0) return {}
+  // Of ours, what tells nothing is something said to a program that runs: each time it is something else.
+  if (writes.length === 0) return question.provenance === "builtin" ? undefined : {}
   const isAllInside = writes.every((path) => isInWorkspace(path, question.workspace))
   if (lasting === "session" && isAllInside) return { path: ["**"], access: "write" }
   return writes.some(hasPattern) ? undefined : { path: [...writes], access: "write" }

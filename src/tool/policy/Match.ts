@@ -68,9 +68,11 @@ const matchesAnywhere = (pattern: ReadonlyArray<string>, [program = "", ...words
   return matchesArguments([wanted, ...rest], [name, ...words])
 }
 
-const commandApplies = (rule: Rule, { command }: Facts): Applies => {
+const commandApplies = (rule: Rule, { command, question }: Facts): Applies => {
   if (command === undefined || rule.command === undefined) return "no"
-  if (command._tag === "NotUnderstood") return rule.decision === "allow" ? "no" : "unsure"
+  const isCertain = command._tag === "Understood" && question.access.stateful !== true
+  if (rule.decision === "allow" && !isCertain) return "no"
+  if (command._tag === "NotUnderstood") return "unsure"
   const { commands, operators } = command.line
   const wanted = lineOf(rule.command)
   const isWholeLine =
@@ -83,7 +85,7 @@ const commandApplies = (rule: Rule, { command }: Facts): Applies => {
       ? commands.some((one) => matchesAnywhere(wanted.commands[0]!, one))
       : isWholeLine && commands.every((one, index) => matchesAnywhere(wanted.commands[index]!, one))
   if (stops) return "yes"
-  return commands.some(runsOthers) ? "unsure" : "no"
+  return !isCertain || commands.some(runsOthers) ? "unsure" : "no"
 }
 
 const pathsMeant = (rule: Rule, { reads, writes }: Facts): ReadonlyArray<string> =>

@@ -63,8 +63,10 @@ const accessOf = (input: Input): Access => {
   const wish = wishOf(input)
   switch (wish._tag) {
     case "Run":
-    case "RunIn":
-      return { command: wish.command, ...(wish.network ? { network: true } : {}) }
+    case "RunIn": {
+      const state = wish._tag === "RunIn" ? { stateful: true } : {}
+      return { command: wish.command, ...state, ...(wish.network ? { network: true } : {}) }
+    }
     case "Look":
     case "Close":
     case "List":

@@ -2,6 +2,7 @@
 // directory and says what was acknowledged; it is killed after a drawn number of words or a drawn while, during start
 // and recovery too; then either this process opens the directory and reads every event, or the next child goes on in
 // it. The same with a recovery that drops the last batch must be caught.
+// Verifies: G2
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

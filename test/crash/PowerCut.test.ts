@@ -1,6 +1,7 @@
 // Goal: a power cut on a real file system loses nothing acknowledged, and the test would see it if it did. Method:
 // pictures of an ext4 disk taken while a writer works on it, each mounted and recovered; the same with a writer that
 // never syncs must lose.
+// Verifies: G1, G2
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -2,6 +2,7 @@
 // a gap that holds all that was acknowledged. Method: lives of a data directory on the simulated disk, each from one
 // seed, with tiny limits so that rotation, seals, checkpoints, recycling, eviction and removals all happen; several
 // writers in a row, each ended at a drawn step, recovery included. A failure names its seed; SEED= runs it alone.
+// Verifies: G1, G2, G3
 import { describe, expect, it } from "vitest"
 import { count, lane, reportCount } from "../support/counts.ts"
 import type { HazardKind } from "../support/runelog/Hazard.ts"

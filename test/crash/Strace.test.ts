@@ -1,6 +1,7 @@
 // Goal: death at any single system call, and a device error at any single sync, leave a directory that recovers. Method:
 // a scripted run whose calls are listed once by strace; then the same run again and again with SIGKILL, or EIO, at one
 // of them, over an empty directory and over one that a killed writer left, so that recovery is hit as well.
+// Verifies: G1, G2
 import { cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

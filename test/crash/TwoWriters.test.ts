@@ -2,6 +2,7 @@
 // for the same directory through Runelog.open; exactly one becomes the writer and appends, the others are told that it
 // is locked; then it closes, or is killed with SIGKILL and somebody else takes over. In the end the log holds the
 // events of all owners in the order of their terms.
+// Verifies: G4
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -2,7 +2,7 @@
 // per call, nothing that must not run twice ran twice, nothing acknowledged is lost, nothing said is gone. Method: a
 // real process on a real directory, killed before, during and after every append of a turn with two
 // tools and two hooks; the turn is finished by this process, or by another that is killed as well.
-// Verifies: INV-TOOL-TERMINAL, INV-TURN-TERMINAL, INV-REPLAY-DETERMINISTIC, INV-TOOL-APPROVAL-BEFORE-EXEC
+// Verifies: G5, G6, INV-TOOL-TERMINAL, INV-TURN-TERMINAL, INV-REPLAY-DETERMINISTIC, INV-TOOL-APPROVAL-BEFORE-EXEC
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,7 +1,7 @@
 // Goal: the published client, against the real server, has every rune once however often the server is killed, and what
 // it posted happened once. Method: a server process killed at random moments of a turn that streams, several tails and
 // posts over all of it; in the end the tails are compared with the log.
-// Verifies: G7
+// Verifies: INV-RESUME-NO-DUPLICATES, INV-RESUME-NO-GAPS, G7
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -1,7 +1,7 @@
 // Goal: an agent that breaks touches nobody else, is restarted as often as configured and no more, and ends in a state a
 // person can read and lift. Budgets stop an agent before it spends what it does not have. Method: the real runtime;
 // a thousand conversations at once with one that never stops crashing.
-// Verifies: INV-AGENT-SUPERVISED, INV-AGENT-BUDGET, INV-TURN-TERMINAL
+// Verifies: G9, INV-AGENT-SUPERVISED, INV-AGENT-BUDGET, INV-TURN-TERMINAL
 import { describe, expect, it } from "vitest"
 import type { AgentId } from "#src/rune/Ids.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"

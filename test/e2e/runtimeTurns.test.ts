@@ -1,5 +1,6 @@
 // Goal: turns run to their end, one after another, and what goes wrong inside them stays inside them. Method: the real
 // runtime with the scripted provider and function tools; every log is checked after every test.
+// Verifies: INV-TURN-ORDER, INV-READY-NO-PENDING-TOOLS, INV-ONE-MODEL-CALL-PER-AGENT, INV-REPLAY-IDEMPOTENT
 import { describe, expect, it } from "vitest"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"

@@ -1,5 +1,6 @@
 // Goal: of two people who decide the same question at once, one decides and the other is told; and a server beside many
 // readers that take nothing stays small and quick for the others. Method: real sockets, many rounds, raw readers.
+// Verifies: G6
 import { once } from "node:events"
 import { connect } from "node:net"
 import { describe, expect, it } from "vitest"

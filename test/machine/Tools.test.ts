@@ -1,6 +1,6 @@
 /**
  * Goal: a call gets exactly one result, whatever the model wrote, whoever decides,
- * whatever breaks. Verifies: INV-TOOL-TERMINAL, INV-TOOL-APPROVAL-BEFORE-EXEC.
+ * whatever breaks. Verifies: G5, INV-TOOL-TERMINAL, INV-TOOL-APPROVAL-BEFORE-EXEC.
  */
 import { describe, expect, it } from "vitest"
 import { canonicalHash } from "#src/machine/Canonical.ts"

@@ -1,7 +1,9 @@
 /**
  * Goal: no sequence of commands, crashes included, breaks an invariant, throws, or
  * leaves work that cannot go on; and every log folds to the same state in every
- * way of folding. Verifies: all INV-* of runes, INV-REPLAY-DETERMINISTIC.
+ * way of folding. Verifies: G8 and all INV-* of runes, among them INV-TURN-ORDER,
+ * INV-READY-NO-PENDING-TOOLS, INV-ONE-MODEL-CALL-PER-AGENT, INV-TOOL-CALL-BEFORE-RESULT,
+ * INV-HOOKS-NEVER-OVERLAP, INV-REPLAY-DETERMINISTIC, INV-REPLAY-IDEMPOTENT.
  */
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"

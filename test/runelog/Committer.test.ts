@@ -1,6 +1,6 @@
 // Goal: nobody is told before the sync, a failed sync is the end, and what finds no room leaves no trace. Method: a
 // simulated disk that fails at chosen steps, both ways of syncing.
-// Verifies: INV-EVENTID-MONOTONIC
+// Verifies: G1, INV-EVENTID-MONOTONIC
 import { describe, expect, it, vi } from "vitest"
 import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"

@@ -2,7 +2,7 @@
 // (experiment 5). Method: two segments of 64 KiB together, cut at every byte; a directory of equal logs in memory, each
 // cut at another byte, is opened at once. Where batches end is computed from what was appended, not from what the
 // engine says.
-// Verifies: INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS
+// Verifies: G2, G3, INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS
 import { beforeAll, describe, expect, it } from "vitest"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { LogDamaged, LogUnknown, SegmentCorrupt } from "#runelog/Errors.ts"

@@ -1,7 +1,7 @@
 // Goal: a bit that changes on the disk is found, and never gives a wrong entry (experiment 6). Method: every 16th bit of
 // two segments (all of them in soak), and of the journal of a directory that was not closed; all bits of meta and
 // of an index. What must come back is computed from what was appended.
-// Verifies: INV-CRC-VALID, INV-RUNE-IMMUTABLE
+// Verifies: G3, INV-CRC-VALID, INV-RUNE-IMMUTABLE
 import { beforeAll, describe, expect, it } from "vitest"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { JournalCorrupt } from "#runelog/Errors.ts"

@@ -1,7 +1,7 @@
 // Goal: frames and segments that are whole but stand in the wrong place are found, every time (experiment 7). Method:
 // random changes of a log's files by hand: frames and segments swapped, doubled, removed, taken from another log, or from
 // an earlier life of the same one. All of them keep their checksums; only their place is wrong.
-// Verifies: INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS, INV-EVENTID-MONOTONIC
+// Verifies: G3, INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS, INV-EVENTID-MONOTONIC
 import { beforeAll, describe, expect, it } from "vitest"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { SegmentCorrupt } from "#runelog/Errors.ts"

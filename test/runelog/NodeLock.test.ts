@@ -1,6 +1,7 @@
 // Goal: one writer per directory, whatever happens to it. Method: real processes that race for a directory and are
 // killed, lock files that name the living, the dead and the reborn, and namespaces that hide the holder.
 // Verifies: one writer per data directory; takeover needs no timeout.
+// Verifies: G4
 
 import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process"
 import * as fs from "node:fs"

@@ -1,5 +1,6 @@
 // Goal: nobody comes in who should not: by the wrong name, from another origin, without the token, with an old ticket.
 // Method: every combination over raw HTTP and WebSocket upgrades, and a page of another origin in a real browser.
+// Verifies: G11
 import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"

@@ -1,6 +1,6 @@
 // Goal: a crash costs one child, restarts stop where the spec says, and who was asked to stop stays stopped. Method:
 // real fibers on a clock that the test moves.
-// Verifies: INV-AGENT-SUPERVISED
+// Verifies: G9, INV-AGENT-SUPERVISED
 
 import { it } from "@effect/vitest"
 import * as Cause from "effect/Cause"

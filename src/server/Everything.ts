@@ -2,12 +2,10 @@
 // shows a sign of life, one topic; a conversation that has been quiet for a while costs them nothing, because
 // the next sign of life says where it begins.
 import { limits } from "../wire/Limits.ts"
-import type { Shelf } from "./Context.ts"
 import { filterKey, type RuneFilter } from "./Filter.ts"
 import type { Outlet } from "./Outlet.ts"
-import type { PageBuffers } from "./PageBuffers.ts"
 import { type Reader, Topic } from "./Topic.ts"
-import { caughtUpFrame, type Membership, readingOf } from "./Topics.ts"
+import { caughtUpFrame, type Membership, type ReadingOptions, readingOf } from "./Topics.ts"
 
 interface Followed {
   readonly topic: Topic
@@ -31,11 +29,8 @@ interface Group {
   readonly topics: Map<string, Followed>
 }
 
-export interface EverythingOptions {
-  readonly shelf: Shelf
-  readonly buffers: PageBuffers
+export interface EverythingOptions extends ReadingOptions {
   readonly newName: () => string
-  readonly nowMs: () => number
   readonly onFailure: (error: unknown, conversationId: string) => void
 }
 
@@ -152,7 +147,7 @@ export class Everything {
       return
     }
     const followed = group.topics.get(conversationId) ?? this.open(group, conversationId, after)
-    followed.usedMs = this.options.nowMs()
+    followed.usedMs = this.options.monotonicMs()
     follower.readers.set(conversationId, followed.topic.join(follower.outlet, after, onCaughtUp))
   }
 
@@ -171,9 +166,9 @@ export class Everything {
     )
     const followed: Followed = {
       topic,
-      usedMs: this.options.nowMs(),
+      usedMs: this.options.monotonicMs(),
       stop: shelf.watch(conversationId, () => {
-        followed.usedMs = this.options.nowMs()
+        followed.usedMs = this.options.monotonicMs()
         topic.wake()
       })
     }
@@ -191,7 +186,7 @@ export class Everything {
   }
 
   private sweep(): void {
-    const beforeMs = this.options.nowMs() - limits.followAllQuietMs
+    const beforeMs = this.options.monotonicMs() - limits.followAllQuietMs
     for (const group of this.groups.values()) {
       if ([...group.followers].some(({ isBackfilling }) => isBackfilling)) continue
       for (const [conversationId, followed] of group.topics) {

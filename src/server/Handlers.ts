@@ -1,14 +1,14 @@
 // Every operation of the protocol, as a function from its fields to its answer. Each mutating one is one command to one
 // conversation, and answers only when what it caused is durable.
-import { createHash } from "node:crypto"
 import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
-import type { AgentId, ConversationId } from "../rune/Ids.ts"
+import type { AgentId } from "../rune/Ids.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
+import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./Goals.ts"
 import { registerTools, takeResult } from "./RemoteTools.ts"
 
 type Answer = Readonly<Record<string, unknown>>
@@ -24,28 +24,9 @@ const submit = (context: OperationContext, conversationId: string, command: Comm
 
 const eventOf = async (submitted: Promise<Submitted>): Promise<Answer> => ({ event_id: (await submitted).event_id })
 
-/** A new id; the same one when the same key comes again, however long ago the first time was. */
-const idFor = (context: OperationContext, what: string): string => {
-  const { idempotency, newId } = context
-  if (idempotency === undefined) return newId()
-  return createHash("sha256").update(`${what}\n${idempotency.key}`).digest("hex").slice(0, 32)
-}
-
 const create = async (fields: FieldsOf<"conversation.create">, context: OperationContext): Promise<Answer> => {
-  const conversationId = `conv_${idFor(context, "conversation")}` as ConversationId
-  const agentId = `agt_${idFor(context, "agent")}` as AgentId
-  const model = fields.model ?? context.defaultModel()
-  const submitted = await context.conversations.create(
-    {
-      _tag: "CreateConversation",
-      conversation_id: conversationId,
-      config: { ...fields, model },
-      root: { agent_id: agentId, role: "root", model },
-      principal: context.principal.name
-    },
-    context.idempotency
-  )
-  return { conversation_id: conversationId, root_agent_id: agentId, event_id: submitted.event_id }
+  const { conversationId, rootAgentId, submitted } = await createConversation(fields, context)
+  return { conversation_id: conversationId, root_agent_id: rootAgentId, event_id: submitted.event_id }
 }
 
 /** What the hooks of the conversation make of a message. */
@@ -155,10 +136,10 @@ export const handlers: HandlerTable = {
   "conversation.restore": ({ conversation_id: id }, context) => context.shelf.restore(id, context.idempotency),
   "conversation.fork": fork,
   "message.post": post,
-  "goal.submit": notYet("a goal"),
-  "plan.approve": notYet("a plan"),
-  "plan.reject": notYet("a plan"),
-  "plan.cancel": notYet("a plan"),
+  "goal.submit": submitGoal,
+  "plan.approve": approvePlan,
+  "plan.reject": rejectPlan,
+  "plan.cancel": cancelPlan,
   "approval.list": listApprovals,
   "approval.approve": ({ conversation_id: id, ...decision }, context) =>
     eventOf(

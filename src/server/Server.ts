@@ -81,9 +81,9 @@ export class Server {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
       if (this.closing === undefined) log.write("warn", "a conversation could not be read for its followers", fields)
     }
-    const buffers = new PageBuffers()
-    this.topics = new Topics({ shelf, buffers, newName, onFailure })
-    this.everything = new Everything({ shelf, buffers, newName, nowMs: monotonicMs, onFailure })
+    const reading = { shelf, buffers: new PageBuffers(), monotonicMs }
+    this.topics = new Topics({ ...reading, newName, onFailure })
+    this.everything = new Everything({ ...reading, newName, onFailure })
     this.attention = new Attention({
       stateOf: (conversationId) => conversations.state(conversationId),
       known: () => conversations.residentStates(),

@@ -20,6 +20,7 @@ export interface TopicOptions {
   /** The rank of what is not too private. */
   readonly visibilityMax: number
   readonly buffers: PageBuffers
+  readonly monotonicMs: () => number
   /** Whether a rune is for these readers; the body is its JSON. */
   readonly accepts: (frame: Frame) => boolean
   /** The log can no longer be read for these readers, who have left the topic. */
@@ -46,6 +47,7 @@ export class Topic {
   private cursor: number
   private pumping = false
   private dirty = false
+  private pumpedMs = Number.NEGATIVE_INFINITY
 
   constructor(options: TopicOptions, cursor: number) {
     this.options = options
@@ -93,7 +95,9 @@ export class Topic {
     this.dirty = true
     if (this.pumping || this.atHead.size === 0) return
     this.pumping = true
-    setImmediate(() => void this.pump())
+    // What comes after a pause is delivered at once; what comes in a stream is worth a page.
+    if (this.options.monotonicMs() - this.pumpedMs >= limits.pauseMs) void this.pump()
+    else setImmediate(() => void this.pump())
   }
 
   private async pump(): Promise<void> {
@@ -109,6 +113,7 @@ export class Topic {
       this.fail(error, [...this.atHead])
     } finally {
       this.pumping = false
+      this.pumpedMs = this.options.monotonicMs()
     }
   }
 

@@ -19,9 +19,13 @@ export interface Membership {
   readonly leave: () => void
 }
 
-export interface TopicsOptions {
+export interface ReadingOptions {
   readonly shelf: Shelf
   readonly buffers: PageBuffers
+  readonly monotonicMs: () => number
+}
+
+export interface TopicsOptions extends ReadingOptions {
   readonly newName: () => string
   /** A topic could not be read; its readers have been told. */
   readonly onFailure: (error: unknown, conversationId: string) => void
@@ -40,10 +44,10 @@ export interface JoinRequest {
 
 /** How the readers of a conversation with this filter read it. */
 export const readingOf = (
-  { buffers, shelf }: { readonly buffers: PageBuffers; readonly shelf: Shelf },
+  { buffers, monotonicMs, shelf }: ReadingOptions,
   conversationId: string,
   filter: RuneFilter
-): Pick<TopicOptions, "accepts" | "buffers" | "read" | "readRaw" | "visibilityMax"> => {
+): Omit<TopicOptions, "name" | "onFailure"> => {
   const { kinds, visibility } = filter
   const readRaw = (after: number, into: Buffer) => shelf.readRaw(conversationId, { after, into })
   return {
@@ -52,6 +56,7 @@ export const readingOf = (
     ...(kinds === undefined ? { readRaw } : {}),
     visibilityMax: privacyRank[visibility],
     buffers,
+    monotonicMs,
     accepts: acceptsFrame(filter)
   }
 }

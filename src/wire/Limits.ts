@@ -25,6 +25,8 @@ export const limits = {
   pingEveryMs: 20_000,
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
+  /** A rune that comes this long after the one before is not kept waiting for company. */
+  pauseMs: 2,
   /** One page on its way to a reader that catches up. */
   catchUpPageBytes: 262_144,
   /** Pages of that size that are under way at once, to all readers together; beyond them, ordinary ones. */

@@ -2,13 +2,10 @@
 // nothing; what an idle connection costs; how fast a newcomer catches up; and the whole way from a model's stream to a
 // subscriber. Subscribers are in a process of their own. BENCH_SECONDS and BENCH_ROUNDS shorten or lengthen it.
 import { join } from "node:path"
-import { setTimeout as sleep } from "node:timers/promises"
 import type { Bench, BenchContext, Row } from "./Bench.ts"
 import { measureCatchUp } from "./fanout/catchUp.ts"
 import { measureJsonLines, measureOurs, measureSqlite } from "./fanout/endToEnd.ts"
-import { collectGarbage } from "./fanout/garbage.ts"
-import { openDoor, token } from "./fanout/openDoor.ts"
-import { Sink } from "./fanout/Sink.ts"
+import { measureIdle } from "./fanout/idle.ts"
 import { openBare, openOurs, type Publisher, paced, underLoad } from "./fanout/subjects.ts"
 import { makeDirectory } from "./runelog/directory.ts"
 import { median, watchOthers } from "./runelog/sampling.ts"
@@ -44,62 +41,76 @@ const measure = async (publisher: Publisher, subscribers: number, { rounds, seco
   return { deliveries, p50Ms, p99Ms }
 }
 
-const rowsFor = (subscribers: number, ours: Measured, bare: Measured): ReadonlyArray<Row> => {
+interface Subjects {
+  readonly ours: Measured
+  readonly bare: Measured
+  readonly synced: Measured
+}
+
+const deliveryRows = (subscribers: number, { bare, ours }: Subjects): ReadonlyArray<Row> => {
   const to = `1 → ${subscribers.toLocaleString("en-US")}`
   const ratio = median(ours.deliveries) / median(bare.deliveries)
-  const slower = median(ours.p99Ms) / median(bare.p99Ms)
-  const deliveries = `${to}, bare ws loop`
-  const late = `${to}, p99 at ${paceOf(subscribers)}/s, bare ws loop`
+  const baseline = `${to}, bare ws loop`
   return [
-    { name: deliveries, value: median(bare.deliveries), unit: "deliveries/s" },
+    { name: baseline, value: median(bare.deliveries), unit: "deliveries/s" },
     {
       name: `${to}, echs, durable`,
       value: median(ours.deliveries),
       unit: "deliveries/s",
-      baseline: deliveries,
+      baseline,
       ratio,
       ...(subscribers === 1 ? {} : { target: 3, met: ratio >= 3 })
-    },
-    { name: late, value: median(bare.p99Ms), unit: "ms" },
-    {
-      name: `${to}, p99 at ${paceOf(subscribers)}/s, echs, durable`,
-      value: median(ours.p99Ms),
-      unit: "ms",
-      baseline: late,
-      ratio: slower,
-      target: 1,
-      met: slower <= 1
-    },
-    { name: `${to}, p50 at ${paceOf(subscribers)}/s, echs, durable`, value: median(ours.p50Ms), unit: "ms" }
+    }
   ]
+}
+
+/** Beside a loop that keeps nothing, and beside one that does what durability cannot do without. */
+const latencyRows = (subscribers: number, subjects: Subjects): ReadonlyArray<Row> =>
+  (["p50", "p99"] as const).flatMap((percentile) => {
+    const of = (subject: keyof Subjects): number => median(subjects[subject][`${percentile}Ms`])
+    const at = `1 → ${subscribers.toLocaleString("en-US")}, ${percentile} at ${paceOf(subscribers)}/s`
+    const against = (baseline: string, other: "bare" | "synced"): Row => {
+      const ratio = of("ours") / of(other)
+      const name = `${at}, echs, durable, against ${other === "bare" ? "no sync" : "one sync"}`
+      return { name, value: of("ours"), unit: "ms", baseline, ratio, target: 1, met: ratio <= 1 }
+    }
+    const bare = `${at}, bare ws loop`
+    const synced = `${at}, bare ws loop with one sync per message`
+    return [
+      { name: bare, value: of("bare"), unit: "ms" },
+      { name: synced, value: of("synced"), unit: "ms" },
+      against(bare, "bare"),
+      against(synced, "synced")
+    ]
+  })
+
+const measured = async (publisher: Publisher, subscribers: number, plan: Plan): Promise<Measured> => {
+  try {
+    return await measure(publisher, subscribers, plan)
+  } finally {
+    await publisher.close()
+  }
 }
 
 const fanout = async (subscribers: number, plan: Plan): Promise<ReadonlyArray<Row>> => {
   plan.progress(`1 → ${subscribers}`)
-  const bare = await openBare(subscribers)
-  const bareMeasured = await measure(bare, subscribers, plan)
-  await bare.close()
-  const ours = await openOurs(join(plan.path, `fanout-${subscribers}`), subscribers)
-  const oursMeasured = await measure(ours, subscribers, plan)
-  await ours.close()
-  return rowsFor(subscribers, oursMeasured, bareMeasured)
+  const bare = await measured(await openBare(subscribers), subscribers, plan)
+  const synced = await measured(await openBare(subscribers, join(plan.path, `sync-${subscribers}`)), subscribers, plan)
+  const ours = await measured(await openOurs(join(plan.path, `fanout-${subscribers}`), subscribers), subscribers, plan)
+  const subjects = { ours, bare, synced }
+  return [...deliveryRows(subscribers, subjects), ...latencyRows(subscribers, subjects)]
 }
 
 const IDLE = 5_000
 
 const idle = async (plan: Plan): Promise<ReadonlyArray<Row>> => {
   plan.progress(`${IDLE} idle connections`)
-  const door = await openDoor(join(plan.path, "idle"))
-  collectGarbage()
-  const before = process.memoryUsage().rss
-  const frames = [JSON.stringify({ id: "0", op: "hello", protocol: 1 })]
-  const sink = await Sink.open({ port: door.server.port, token, connections: IDLE, frames })
-  await sleep(1_000)
-  collectGarbage()
-  const bytesEach = (process.memoryUsage().rss - before) / IDLE
-  await sink.close()
-  await door.close()
-  return [{ name: `${IDLE.toLocaleString("en-US")} idle connections, memory each`, value: bytesEach, unit: "bytes" }]
+  const { heapBytesEach, residentBytesEach } = await measureIdle(join(plan.path, "idle"), IDLE)
+  const name = `${IDLE.toLocaleString("en-US")} idle connections`
+  return [
+    { name: `${name}, memory of the process each`, value: residentBytesEach, unit: "bytes" },
+    { name: `${name}, of which heap`, value: heapBytesEach, unit: "bytes" }
+  ]
 }
 
 const RUNES = 100_000
@@ -159,7 +170,6 @@ export const run: Bench["run"] = async ({ directory: temporary, progress }) => {
   }
   const busyOthers = watchOthers()
   try {
-    // First, while no memory of the other rows lies about.
     const rows: Array<Row> = [...(await idle(plan))]
     for (const subscribers of [1, 100, 1_000]) rows.push(...(await fanout(subscribers, plan)))
     rows.push(...(await catchUp(plan)), ...(await endToEnd(plan)))

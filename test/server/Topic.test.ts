@@ -160,6 +160,7 @@ describe("a topic", () => {
           ...(random() < 0.8 ? { readRaw: (after: number, into: Buffer) => log.readRaw(after, into) } : {}),
           visibilityMax: 1,
           buffers,
+          monotonicMs: () => random() * 10,
           accepts: () => true,
           onFailure: (error) => failures.push(error)
         },
@@ -205,6 +206,7 @@ describe("a topic", () => {
         name: "s1",
         visibilityMax: 1,
         buffers: new PageBuffers(),
+        monotonicMs: () => performance.now(),
         read: (after) => (after >= 10 && log.head > 10 ? Promise.reject(new Error("gone")) : log.read(after)),
         accepts: () => true,
         onFailure: (error, readers) => told.push([error, readers.length])

@@ -1,6 +1,8 @@
-// Who publishes to subscribers: the server as it is, durable, and a bare loop that sends the same string to every client
-// and keeps nothing. Both are driven alike: so many messages ahead of the slowest subscriber, or so many a second.
+// Who publishes to subscribers: the server as it is, durable; a bare loop that sends the same string to every client and
+// keeps nothing; and that loop with one sync per message. All are driven alike: so many messages ahead of the slowest
+// subscriber, or so many a second.
 import { once } from "node:events"
+import { fdatasyncSync, fsyncSync, openSync, writeFileSync, writeSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -9,7 +11,6 @@ import { openDoor, token } from "./openDoor.ts"
 import { Sink } from "./Sink.ts"
 
 export interface Publisher {
-  readonly name: string
   /** Sends one message to everybody; resolves when the publisher may forget it. */
   readonly publish: () => Promise<void> | void
   readonly close: () => Promise<void>
@@ -54,14 +55,30 @@ export const openOurs = async (directory: string, connections: number): Promise<
     await sink.close()
     await door.close()
   }
-  return { name: "echs", publish, close, sink }
+  return { publish, close, sink }
 }
 
-/** A loop over the clients with one string, as one would write it first. */
-export const openBare = async (connections: number): Promise<Publisher> => {
+const JOURNAL_BYTES = 64 * 1024 * 1024
+
+/** Has every message on the disk before it is sent, in a file that was filled beforehand, as quick as this can be. */
+const synced = (path: string): ((text: string) => void) => {
+  writeFileSync(path, Buffer.alloc(JOURNAL_BYTES))
+  const file = openSync(path, "r+")
+  fsyncSync(file)
+  let at = 0
+  return (text) => {
+    at = at + 2 * text.length > JOURNAL_BYTES ? 0 : at
+    at += writeSync(file, text, at)
+    fdatasyncSync(file)
+  }
+}
+
+/** A loop over the clients with one string, as one would write it first; with a path, one that keeps what it sends. */
+export const openBare = async (connections: number, path?: string): Promise<Publisher> => {
   const http = createServer()
   const sockets = new WebSocketServer({ server: http, perMessageDeflate: false })
   const clients = new Set<WebSocket>()
+  const keep = path === undefined ? () => undefined : synced(path)
   sockets.on("connection", (socket) => {
     clients.add(socket)
     socket.on("close", () => clients.delete(socket))
@@ -74,6 +91,7 @@ export const openBare = async (connections: number): Promise<Publisher> => {
   const publish = (): void => {
     eventId += 1
     const text = JSON.stringify({ sub: "s1", rune: makeRune(eventId) })
+    keep(text)
     for (const client of clients) client.send(text)
   }
   const close = async (): Promise<void> => {
@@ -82,7 +100,7 @@ export const openBare = async (connections: number): Promise<Publisher> => {
     http.closeAllConnections()
     http.close()
   }
-  return { name: "bare ws loop", publish, close, sink }
+  return { publish, close, sink }
 }
 
 /** Deliveries that may be ahead of the slowest subscriber, and messages at most. */
@@ -98,7 +116,8 @@ export const underLoad = async ({ publish, sink }: Publisher, seconds: number): 
   const startedMs = performance.now()
   const untilMs = startedMs + seconds * 1000
   while (performance.now() < untilMs) {
-    while (sent - (sink.least - base) < ahead) {
+    // Subscribers that keep up must not keep this going for ever.
+    while (sent - (sink.least - base) < ahead && performance.now() < untilMs) {
       sent += 1
       void publish()
       if (sent % 64 === 0) await new Promise((resolve) => setImmediate(resolve))

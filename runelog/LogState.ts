@@ -80,14 +80,18 @@ export interface LogState {
   pendingBytes: number
   /** Sequence of the oldest batch with frames of this log that no segment sync covers; 0 when there is none. */
   unsyncedSequence: number
+  /** The same for those batches whose frames were not written when the last sync of the segments began. */
+  laterSequence: number
   /** Orders page reads and the exchange of segment files. */
   readonly gate: Gate
   /** Lets one seal or removal at a time work on the files. */
   readonly upkeep: Gate
   /** Calls under way that need this state to stay. */
   users: number
-  /** Resolves when the flush under way ends. */
+  /** Resolves when the write of pending frames that is under way ends. */
   flushing: Promise<void> | undefined
+  /** Resolves when the sync of the segments that is under way ends. */
+  syncing: Promise<void> | undefined
   damage: LogDamaged | undefined
   /** It was asked to be removed; nobody sees it any more. */
   removing: boolean
@@ -115,10 +119,12 @@ export const emptyLog = (name: string): LogState => ({
   pending: [],
   pendingBytes: 0,
   unsyncedSequence: 0,
+  laterSequence: 0,
   gate: new Gate(),
   upkeep: new Gate(),
   users: 0,
   flushing: undefined,
+  syncing: undefined,
   damage: undefined,
   removing: false,
   readEnd: undefined
@@ -187,6 +193,7 @@ export const commitExtent = (log: LogState, extent: Extent, crc: number): void =
   log.pending.push(extent)
   log.pendingBytes += extent.end - extent.start
   if (log.unsyncedSequence === 0) log.unsyncedSequence = extent.sequence
+  if (log.laterSequence === 0) log.laterSequence = extent.sequence
 }
 
 /** Nothing of this log would be lost by forgetting its state. */

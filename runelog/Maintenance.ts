@@ -5,6 +5,7 @@
 import type { Committer } from "./Committer.ts"
 import { codeOf } from "./DiskFault.ts"
 import { asDiskError, DiskFull, isFull, SyncFailed, WriterPoisoned } from "./Errors.ts"
+import { Flusher } from "./Flusher.ts"
 import type { Journal } from "./Journal.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
@@ -32,21 +33,20 @@ interface Removal {
   files: Promise<void> | undefined
 }
 
-/** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
-const LANES = 3
 const CHEAP_CHECKPOINT_LOGS = 64
+
+/** What runs beside each other; of each kind one at a time. */
+type Task = "free" | "flush" | "seal"
 
 export class Maintenance {
   private readonly options: MaintenanceOptions
   committer!: Committer
-  /** Logs with frames in memory, the longest waiting first. */
-  private readonly pending = new Set<LogState>()
-  private readonly heavy = new Set<LogState>()
+  private readonly flusher: Flusher
   /** Logs with frames that only the journal makes durable. */
   private readonly unsynced = new Set<LogState>()
   private readonly closedSegments = new Set<LogState>()
   private readonly removals = new Map<LogState, Removal>()
-  private running: Promise<void> | undefined
+  private readonly running = new Map<Task, Promise<void>>()
   private roomWanted = false
   private stopped = false
   /** The disk had no room: work only when somebody asks for room again. */
@@ -58,17 +58,17 @@ export class Maintenance {
 
   constructor(options: MaintenanceOptions) {
     this.options = options
+    this.flusher = new Flusher({ ...options, onFlushed: () => this.committer.tellReady() })
   }
 
   attach(committer: Committer): void {
     this.committer = committer
   }
 
-  /** Frames of this log became durable. */
-  noteDurable(log: LogState): void {
-    this.pending.add(log)
-    this.unsynced.add(log)
-    if (log.pendingBytes >= this.options.limits.segmentWriteBytes) this.heavy.add(log)
+  /** Frames of this log became durable with the batch of this sequence. */
+  noteDurable(log: LogState, sequence: number): void {
+    this.flusher.noteDurable(log, sequence)
+    if (log.unsyncedSequence === sequence) this.unsynced.add(log)
     const closed = log.segments[log.durableSegments - 2]
     const isSealDue = closed !== undefined && closed.seal === undefined && !this.sealBlocked
     if (!isSealDue || this.closedSegments.has(log)) return
@@ -91,34 +91,33 @@ export class Maintenance {
     this.wake()
   }
 
-  /** Starts the work if there is any; cheap to call after every commit. */
+  /**
+   * Starts the work there is; cheap to call after every commit. Segments are written, checkpointed and sealed beside
+   * each other: frames must leave the memory also while a checkpoint waits for the disk.
+   */
   wake(): void {
     this.growJournal()
-    if (this.running !== undefined || this.stopped || !this.hasWork) return
-    this.running = this.work().finally(() => {
-      this.running = undefined
+    if (this.stopped) return
+    if (this.roomWanted || (!this.full && (this.removals.size > 0 || this.checkpointDue))) this.start("free")
+    if (this.full) return
+    if (this.flusher.isDue) this.start("flush")
+    if (this.closedSegments.size > 0) this.start("seal")
+  }
+
+  private start(task: Task): void {
+    if (this.running.has(task)) return
+    const ended = this.work(task).finally(() => {
+      this.running.delete(task)
       this.wake()
     })
+    this.running.set(task, ended)
   }
 
-  private get slabsCrowded(): boolean {
-    return this.options.slabs.bytes * 2 > this.options.limits.pendingBytesMax && this.pending.size > 0
-  }
-
-  private get hasWork(): boolean {
-    if (this.roomWanted || this.full) return this.roomWanted
-    return (
-      this.heavy.size > 0 ||
-      this.closedSegments.size > 0 ||
-      this.removals.size > 0 ||
-      this.checkpointDue ||
-      this.slabsCrowded
-    )
-  }
-
-  private async work(): Promise<void> {
+  private async work(task: Task): Promise<void> {
     try {
-      await this.round()
+      if (task === "flush") await this.flusher.flushDue()
+      else if (task === "seal") await this.sealAll()
+      else await this.free()
     } catch (error) {
       if (isFull(error)) this.noRoom(error)
       else this.poison(error)
@@ -135,17 +134,15 @@ export class Maintenance {
     return this.unsynced.size <= CHEAP_CHECKPOINT_LOGS || journal.usedFiles * 2 > limits.journalFilesMax
   }
 
-  private async round(): Promise<void> {
+  /** Frees the journal of what is removed and of what is in segments. */
+  private async free(): Promise<void> {
     const roomWanted = this.roomWanted
     this.roomWanted = false
     if (roomWanted) this.growthBlocked = false
-    await this.flushAll(this.heavy, { sync: false })
-    if (this.slabsCrowded) await this.flushOldest()
     // Removals first: a checkpoint frees nothing that still waits for them.
     await this.removeAll()
     if (roomWanted) await this.checkpoint(this.committer.sequence)
     else if (this.checkpointDue) await this.checkpoint(this.options.journal.checkpointTarget)
-    await this.sealAll()
     this.full = false
     this.committer.roomFound()
   }
@@ -170,7 +167,7 @@ export class Maintenance {
   /** Brings every frame of batches up to `target` into synced segments, then frees the journal behind them. */
   async checkpoint(target: number): Promise<void> {
     const due = new Set([...this.unsynced].filter((log) => log.unsyncedSequence <= target))
-    await this.flushAll(due, { sync: true })
+    await this.flusher.flush(due, { sync: true })
     await this.removeAll()
     await this.options.store.syncRoot()
     const floor = this.lowestNeeded()
@@ -186,31 +183,6 @@ export class Maintenance {
     return lowest
   }
 
-  private async flushOldest(): Promise<void> {
-    const count = Math.ceil(this.pending.size / 2)
-    await this.flushAll(new Set([...this.pending].slice(0, count)), { sync: false })
-  }
-
-  private async flushAll(logs: Set<LogState>, options: { readonly sync: boolean }): Promise<void> {
-    const lane = async (): Promise<void> => {
-      for (const log of logs) {
-        logs.delete(log)
-        this.pending.delete(log)
-        this.heavy.delete(log)
-        try {
-          await this.options.store.flush(log, options)
-        } finally {
-          if (log.pending.length > 0) this.pending.add(log)
-        }
-        this.committer.tellReady()
-      }
-    }
-    const lanes = Array.from({ length: Math.min(LANES, logs.size) }, lane)
-    // All of them end before the first failure is told: no flush goes on behind its back.
-    await Promise.allSettled(lanes)
-    await Promise.all(lanes)
-  }
-
   /** Removes the files of logs whose removal is durable. */
   async removeAll(): Promise<void> {
     for (const [log, removal] of [...this.removals]) {
@@ -223,8 +195,7 @@ export class Maintenance {
   }
 
   private async remove(log: LogState): Promise<void> {
-    this.pending.delete(log)
-    this.heavy.delete(log)
+    this.flusher.forget(log)
     this.sealDone(log)
     await this.options.removeFiles(log)
     this.unsynced.delete(log)
@@ -268,6 +239,6 @@ export class Maintenance {
   /** Waits for the work under way, then starts no more. */
   async stop(): Promise<void> {
     this.stopped = true
-    await this.running
+    await Promise.all(this.running.values())
   }
 }

@@ -395,7 +395,7 @@ export class Runelog {
     const { maintenance } = this.parts
     for (const { log, kind } of groups) {
       if (kind === groupKind.removal) maintenance.noteRemoval(log, sequence)
-      else maintenance.noteDurable(log)
+      else maintenance.noteDurable(log, sequence)
     }
     maintenance.wake()
     if (!this.watchers.isEmpty) for (const { log } of groups) this.watchers.tell(log.name)

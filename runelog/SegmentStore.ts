@@ -1,6 +1,6 @@
 // Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
 // them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
-import type { Disk } from "./Disk.ts"
+import type { Disk, DiskFile } from "./Disk.ts"
 import { isFull, SyncFailed } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
 import { encodeIndex } from "./IndexFile.ts"
@@ -43,19 +43,20 @@ export class SegmentStore {
     return `${this.logDirectory(log)}/${indexFileName(segment.firstEventId)}`
   }
 
-  /** Writes the pending frames of a log; with `sync`, also makes its segments durable. One flush per log at a time. */
+  /**
+   * Writes the pending frames of a log; with `sync`, also makes its segments durable. One write and one sync per log at a
+   * time; the frames that come during a sync need not wait for it.
+   */
   async flush(log: LogState, options: { readonly sync: boolean }): Promise<void> {
     while (log.flushing !== undefined) await log.flushing.catch(() => undefined)
-    const flushing = this.flushNow(log, options)
-    log.flushing = flushing
-    try {
-      await flushing
-    } finally {
+    log.flushing = this.writePending(log).finally(() => {
       log.flushing = undefined
-    }
+    })
+    await log.flushing
+    if (options.sync) await this.sync(log)
   }
 
-  private async flushNow(log: LogState, options: { readonly sync: boolean }): Promise<void> {
+  private async writePending(log: LogState): Promise<void> {
     const extents = log.pending.length
     let index = 0
     while (index < extents) {
@@ -66,43 +67,41 @@ export class SegmentStore {
       index = end
     }
     this.dropWritten(log, extents)
-    if (options.sync) await this.sync(log)
   }
 
   private async writeExtents(log: LogState, segment: SegmentState, extents: ReadonlyArray<Extent>): Promise<void> {
     if (!segment.created) await this.create(log, segment)
-    const first = extents[0]!
     const last = extents[extents.length - 1]!
-    const end = last.position + (last.end - last.start)
     segment.unsynced = true
     await this.options.files.use(this.segmentPath(log.name, segment), async (file) => {
-      if (first.position === SEGMENT_HEADER_BYTES) {
-        const bytes = gather(extents, {
-          from: 0,
-          to: end,
-          header: encodeSegmentHeader({ log: log.name, ...segment }).buffer
-        })
-        await file.write(bytes, 0, end, 0)
-      } else if (extents.length === 1) {
-        await file.write(first.slab.buffer, first.start, first.end - first.start, first.position)
-      } else {
-        await file.write(gather(extents, { from: first.position, to: end }), 0, end - first.position, first.position)
+      for (let at = 0; at < extents.length; ) {
+        const piece = extents.slice(at, pieceEnd(extents, at))
+        if (piece[0]!.position === SEGMENT_HEADER_BYTES) {
+          // The file comes into being with one write.
+          const { buffer } = encodeSegmentHeader({ log: log.name, ...segment })
+          await writePiece(file, { position: 0, header: buffer, extents: piece })
+        } else {
+          await writePiece(file, { position: piece[0]!.position, header: undefined, extents: piece })
+        }
+        at += piece.length
       }
     })
-    segment.writtenBytes = end
+    // A sync that began before the write ended may have missed it.
+    segment.unsynced = true
+    segment.writtenBytes = last.position + bytesIn(last)
     log.writtenEventId = last.lastEventId
   }
 
   private dropWritten(log: LogState, extents: number): void {
     for (const extent of log.pending.splice(0, extents)) {
-      log.pendingBytes -= extent.end - extent.start
+      log.pendingBytes -= bytesIn(extent)
       this.options.slabs.release(extent.slab)
     }
   }
 
   /** Forgets the frames of a log that is removed; returns the segments it had. */
   async discard(log: LogState): Promise<ReadonlyArray<SegmentState>> {
-    while (log.flushing !== undefined) await log.flushing.catch(() => undefined)
+    for (let under = underWay(log); under !== undefined; under = underWay(log)) await under.catch(() => undefined)
     this.dropWritten(log, log.pending.length)
     log.durableSegments = 0
     return log.segments.splice(0)
@@ -119,10 +118,18 @@ export class SegmentStore {
   }
 
   private async sync(log: LogState): Promise<void> {
+    while (log.syncing !== undefined) await log.syncing.catch(() => undefined)
+    log.syncing = this.syncSegments(log).finally(() => {
+      log.syncing = undefined
+    })
+    await log.syncing
+  }
+
+  private async syncSegments(log: LogState): Promise<void> {
+    log.laterSequence = log.pending[0]?.sequence ?? 0
     for (const segment of log.segments) await this.syncSegment(log, segment)
     this.refuseDistrusted()
-    const oldest = log.pending[0]
-    log.unsyncedSequence = oldest === undefined ? 0 : oldest.sequence
+    log.unsyncedSequence = log.laterSequence
     if (log.unsyncedSequence === 0) this.options.onSynced(log)
   }
 
@@ -131,22 +138,24 @@ export class SegmentStore {
     if (!segment.unsynced) return
     const { disk, files } = this.options
     const path = this.segmentPath(log.name, segment)
+    const { writtenBytes } = segment
     segment.unsynced = false
     await this.trusted(path, () => files.use(path, (file) => file.sync()))
     if (segment.entryUnsynced) {
       await this.trusted(path, () => disk.syncDirectory(this.logDirectory(log.name)))
       segment.entryUnsynced = false
     }
-    if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES) await this.writeIndex(log, segment)
+    if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES)
+      await this.writeIndex(log, segment, writtenBytes)
   }
 
-  /** Writes the `.idx` of a segment whose written bytes are synced. */
-  async writeIndex(log: LogState, segment: SegmentState): Promise<void> {
+  /** Writes the `.idx` of a segment that is synced up to `writtenBytes`, and its seal if it has one. */
+  async writeIndex(log: LogState, segment: SegmentState, writtenBytes = segment.writtenBytes): Promise<void> {
     const { disk, files } = this.options
     const path = this.indexPath(log.name, segment)
     const { ids, offsets, crcs } = segment.index
-    const written = offsets.findLastIndex((offset) => offset < segment.writtenBytes) + 1
-    const durableBytes = segment.writtenBytes + segment.sealBytes
+    const written = offsets.findLastIndex((offset) => offset < writtenBytes) + 1
+    const durableBytes = writtenBytes + segment.sealBytes
     const content = encodeIndex({
       index: { ids: ids.slice(0, written), offsets: offsets.slice(0, written), crcs: crcs.slice(0, written) },
       durableBytes
@@ -211,12 +220,42 @@ export class SegmentStore {
 /** An index file is worth rewriting once it lacks this many entries. */
 const INDEX_WRITE_ENTRIES = 16
 
-const gather = (
-  extents: ReadonlyArray<Extent>,
-  range: { readonly from: number; readonly to: number; readonly header?: Buffer }
-): Buffer => {
-  const target = Buffer.allocUnsafe(range.to - range.from)
-  let position = range.header?.copy(target) ?? 0
-  for (const extent of extents) position += extent.slab.buffer.copy(target, position, extent.start, extent.end)
-  return target
+const bytesIn = ({ end, start }: Extent): number => end - start
+
+const underWay = (log: LogState): Promise<void> | undefined => log.flushing ?? log.syncing
+
+/** An extent of this size is written from where it lies; smaller ones are put together first. */
+const DIRECT_BYTES_MIN = 256 * 1024
+/** So much of small extents is put together for one write. */
+const GATHER_BYTES_MAX = 1024 * 1024
+
+/** Where the extents end that are written with the one at `from`. */
+const pieceEnd = (extents: ReadonlyArray<Extent>, from: number): number => {
+  let at = from + 1
+  let bytes = bytesIn(extents[from]!)
+  if (bytes >= DIRECT_BYTES_MIN) return at
+  for (; at < extents.length; at++) {
+    const more = bytesIn(extents[at]!)
+    if (more >= DIRECT_BYTES_MIN || bytes + more > GATHER_BYTES_MAX) break
+    bytes += more
+  }
+  return at
+}
+
+interface Piece {
+  readonly position: number
+  readonly header: Buffer | undefined
+  readonly extents: ReadonlyArray<Extent>
+}
+
+const writePiece = (file: DiskFile, { extents, header, position }: Piece): Promise<void> => {
+  const first = extents[0]!
+  if (header === undefined && extents.length === 1) {
+    return file.write(first.slab.buffer, first.start, bytesIn(first), position)
+  }
+  const bytes = extents.reduce((sum, extent) => sum + bytesIn(extent), header?.length ?? 0)
+  const target = Buffer.allocUnsafe(bytes)
+  let at = header?.copy(target) ?? 0
+  for (const extent of extents) at += extent.slab.buffer.copy(target, at, extent.start, extent.end)
+  return file.write(target, 0, bytes, position)
 }

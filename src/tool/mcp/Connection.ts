@@ -1,0 +1,212 @@
+// One MCP server for one conversation, across all its lives: opened when it is first needed, opened again when it was
+// lost, later each time it is lost again. Its tools are remembered meanwhile. Whatever the server does, a call has
+// exactly one outcome.
+import type { ToolContext, ToolOutcome } from "../Port.ts"
+import type { Input } from "../Tool.ts"
+import { outcomeOf } from "./Content.ts"
+import { asMcpError, McpError } from "./Errors.ts"
+import { mcpLimits } from "./Limits.ts"
+import { offeredName } from "./Names.ts"
+import { Session, type SessionOptions } from "./Session.ts"
+import type { McpServerSettings } from "./Settings.ts"
+import type { McpToolInfo, ToolList } from "./ToolList.ts"
+
+export interface ConnectionOptions extends Omit<SessionOptions, "onChanged" | "onClosed"> {
+  /** Makes room for one more; throws McpError when there is none. */
+  readonly admit: () => void
+  /** For the one who runs the server. */
+  readonly onTrouble: (message: string) => void
+}
+
+const backoffMs = (failures: number): number =>
+  failures === 0 ? 0 : Math.min(mcpLimits.backoffMaxMs, mcpLimits.backoffFirstMs * 2 ** Math.min(failures - 1, 20))
+
+const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done(): void {
+      clearTimeout(timer)
+      signal.removeEventListener("abort", done)
+      resolve()
+    }
+    signal.addEventListener("abort", done)
+    if (signal.aborted) done()
+  })
+
+const failureOf = (server: string, error: McpError): ToolOutcome => {
+  if (error.failure === "mcp_cancelled") return { status: "cancelled" }
+  const doubt = error.failure === "mcp_server_gone" ? "; it is not known whether the call took effect" : ""
+  const message = `the MCP server ${server}: ${error.message}`.slice(0, 2_000).toWellFormed()
+  return {
+    status: "error",
+    error: { code: error.failure, message: `${message}${doubt}`, retryable: false, source: "tool" }
+  }
+}
+
+export class McpConnection {
+  private readonly options: ConnectionOptions
+  private session: Session | undefined
+  private opening: Promise<Session> | undefined
+  private list: ToolList = { tools: [], leftOut: 0 }
+  private hasList = false
+  private failures = 0
+  private lostMs = 0
+  private refreshing: Promise<void> | undefined
+  private isStale = false
+  private isClosed = false
+  usedMs: number
+
+  constructor(options: ConnectionOptions) {
+    this.options = options
+    this.usedMs = options.monotonicMs()
+  }
+
+  get settings(): McpServerSettings {
+    return this.options.settings
+  }
+
+  get isOpen(): boolean {
+    return this.session !== undefined || this.opening !== undefined
+  }
+
+  get calls(): number {
+    return this.session?.calls ?? 0
+  }
+
+  /** The tools as they were last told; undefined when they never were. */
+  get tools(): ReadonlyArray<McpToolInfo> | undefined {
+    return this.hasList ? this.list.tools : undefined
+  }
+
+  isAsking(callId: string): boolean {
+    return this.session?.isAsking(callId) ?? false
+  }
+
+  /** Resolves when the tools are known as far as they can be: at once where the last attempt failed a moment ago. */
+  async ready(signal: AbortSignal): Promise<void> {
+    this.usedMs = this.options.monotonicMs()
+    if (this.waitMs > 0) return
+    await Promise.race([this.opened().catch(() => undefined), sleep(this.settings.startWithinMs, signal)])
+    await this.refreshing
+  }
+
+  private get waitMs(): number {
+    return this.lostMs + backoffMs(this.failures) - this.options.monotonicMs()
+  }
+
+  /** The session, or a new one. Rejects with McpError. */
+  private opened(): Promise<Session> {
+    if (this.isClosed) return Promise.reject(new McpError("mcp_unavailable", "the server is stopping"))
+    if (this.session !== undefined) return Promise.resolve(this.session)
+    this.opening ??= this.open().finally(() => {
+      this.opening = undefined
+    })
+    return this.opening
+  }
+
+  private async open(): Promise<Session> {
+    try {
+      this.options.admit()
+      let closed: string | undefined
+      const session: Session = await Session.open({
+        ...this.options,
+        onChanged: () => this.changed(),
+        onClosed: (reason) => {
+          closed = reason
+          this.lost(reason)
+        }
+      })
+      this.list = await session.tools().catch(async (error: unknown) => {
+        await session.close()
+        throw error
+      })
+      if (closed !== undefined) throw new McpError("mcp_unavailable", closed)
+      this.hasList = true
+      this.session = session
+      this.complainOfLeftOut()
+      return session
+    } catch (error) {
+      const failure = asMcpError(error, "mcp_unavailable")
+      this.noteFailure(failure.message)
+      throw failure
+    }
+  }
+
+  private complainOfLeftOut(): void {
+    const { leftOut, tools } = this.list
+    if (leftOut > 0) this.options.onTrouble(`${tools.length} of its tools are offered, ${leftOut} are not`)
+  }
+
+  private lost(reason: string): void {
+    if (this.session === undefined) return
+    this.session = undefined
+    this.noteFailure(reason)
+  }
+
+  private noteFailure(reason: string): void {
+    if (this.isClosed) return
+    this.failures += 1
+    this.lostMs = this.options.monotonicMs()
+    this.options.onTrouble(reason)
+  }
+
+  /** The list is read again; one that changes all the time is read one time after the other. */
+  private changed(): void {
+    if (this.refreshing !== undefined) {
+      this.isStale = true
+      return
+    }
+    this.refreshing = this.refresh().finally(() => {
+      this.refreshing = undefined
+      if (!this.isStale) return
+      this.isStale = false
+      setTimeout(() => this.changed(), mcpLimits.backoffFirstMs).unref()
+    })
+  }
+
+  private async refresh(): Promise<void> {
+    try {
+      const { session } = this
+      if (session === undefined) return
+      this.list = await session.tools()
+      this.complainOfLeftOut()
+    } catch (error) {
+      this.options.onTrouble(asMcpError(error, "mcp_unavailable").message)
+    }
+  }
+
+  /** Runs a tool by the name under which it is offered, to its one outcome. */
+  async call(offered: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+    this.usedMs = this.options.monotonicMs()
+    const { name } = this.settings
+    try {
+      const { waitMs } = this
+      if (this.session === undefined && waitMs > 0) await sleep(waitMs, context.signal)
+      if (context.signal.aborted) return { status: "cancelled" }
+      const session = await this.opened()
+      const tool = this.list.tools.find((one) => offeredName(name, one.name) === offered)
+      if (tool === undefined) throw new McpError("mcp_error", `it has no tool ${offered}`)
+      const result = await session.call(tool.name, input, context)
+      this.failures = 0
+      return outcomeOf(name, tool.name, result)
+    } catch (error) {
+      return failureOf(name, asMcpError(error, "mcp_server_gone"))
+    } finally {
+      this.usedMs = this.options.monotonicMs()
+    }
+  }
+
+  /** Closes what is open; the next use opens it again. */
+  async rest(): Promise<void> {
+    const { session } = this
+    this.session = undefined
+    await session?.close()
+  }
+
+  /** Ends it for good. */
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.opening?.catch(() => undefined)
+    await this.rest()
+  }
+}

@@ -1,0 +1,31 @@
+// What can go wrong between us and an MCP server, each with the code under which the model and people are told.
+
+export type McpFailure =
+  /** It could not be started or reached, or did not answer in time. */
+  | "mcp_unavailable"
+  /** It ended, or the connection did, before the answer came. */
+  | "mcp_server_gone"
+  /** What it said is not the protocol. */
+  | "mcp_protocol_error"
+  /** It answered with an error. */
+  | "mcp_error"
+  /** Too many servers are in use. */
+  | "mcp_too_many"
+  | "mcp_cancelled"
+
+export class McpError extends Error {
+  override readonly name = "McpError"
+  readonly _tag = "McpError"
+  readonly failure: McpFailure
+  /** The code of a JSON-RPC error. */
+  readonly rpcCode: number | undefined
+
+  constructor(failure: McpFailure, message: string, rpcCode?: number) {
+    super(message)
+    this.failure = failure
+    this.rpcCode = rpcCode
+  }
+}
+
+export const asMcpError = (error: unknown, failure: McpFailure): McpError =>
+  error instanceof McpError ? error : new McpError(failure, error instanceof Error ? error.message : String(error))

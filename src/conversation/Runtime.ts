@@ -1,6 +1,10 @@
 // The runtime of one process: conversations over a rune store, with models, tools and hooks to work with. Assembles, and
 // owns nothing of its own; whoever opens the parts closes them.
 import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type { Tools as PursuitTools, Runner } from "../autonomy/Desk.ts"
+import { Pursuit } from "../autonomy/Pursuit.ts"
+import { endsTurn, withTeamTools } from "../autonomy/TeamTools.ts"
 import type { HookPort } from "../hook/Port.ts"
 import { noHooks } from "../hook/Port.ts"
 import type { Command } from "../machine/Command.ts"
@@ -13,6 +17,7 @@ import type { AnyRune } from "../rune/Rune.ts"
 import type { RuneStore } from "../store/RuneStore.ts"
 import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
+import { workspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { Compaction } from "../turn/Compaction.ts"
 import { type EngineOptions, perform } from "../turn/Engine.ts"
@@ -54,6 +59,8 @@ export interface RuntimeOptions {
   readonly registry: Registry
   readonly tools: ToolPort
   readonly hooks?: HookPort
+  /** Runs what shows whether a task is done; without it no command can show anything. */
+  readonly runner?: Runner
   readonly ids: IdSource
   readonly clock: WallClock
   readonly monotonicMs?: () => number
@@ -97,11 +104,22 @@ async function* runesAfter(
 }
 
 /** What the engines of all conversations have in common. */
-type Shared = Omit<EngineOptions, "commands" | "changed" | "spending" | "streams" | "compaction" | "onLive">
+interface Shared
+  extends Omit<EngineOptions, "commands" | "changed" | "spending" | "streams" | "compaction" | "onLive"> {
+  readonly pursuit: PursuitTools
+}
+
+const pursuitTools = ({ clock, runner }: RuntimeOptions): PursuitTools => ({
+  runner,
+  look: workspaceLook,
+  nowMs: clock.nowMs
+})
 
 const sharedOf = (options: RuntimeOptions): Shared => ({
+  pursuit: pursuitTools(options),
   models: new Models(options.registry),
-  tools: options.tools,
+  tools: withTeamTools(options.tools, pursuitTools(options)),
+  endsTurn,
   hooks: options.hooks ?? noHooks,
   ids: options.ids,
   nowMs: options.clock.nowMs,
@@ -129,8 +147,15 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: E
     compaction: new Compaction({ commands, models: shared.models, ids: shared.ids }),
     ...(onLive === undefined ? {} : { onLive: (live) => onLive({ conversation_id: conversationId, ...live }) })
   }
+  const pursuit = new Pursuit({
+    ...shared.pursuit,
+    conversation: { state: commands.state, submit: commands.submit, changed: engine.changed }
+  })
   return {
-    perform: (pending) => perform(engine, pending),
+    perform: (pending) =>
+      pending._tag === "PlanWork"
+        ? Effect.promise((signal) => pursuit.perform(pending, signal))
+        : perform(engine, pending),
     beforeDecision: (command) => streams.beforeDecision(command)
   }
 }

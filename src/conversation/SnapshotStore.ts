@@ -5,7 +5,7 @@ import type { Snapshots } from "../store/Snapshots.ts"
 import type { SnapshotPort } from "./Runtime.ts"
 
 /** Names the shape of the folded state; a snapshot of another shape is not used. */
-export const snapshotShape = "conversation.1"
+export const snapshotShape = "conversation.2"
 
 export const snapshotPort = (parts: { readonly snapshots: Snapshots; readonly store: RuneStore }): SnapshotPort => ({
   newest: async (conversationId) => {

@@ -79,6 +79,8 @@ export interface AgentSpec {
   readonly instructions?: string
   readonly tools?: ReadonlyArray<unknown>
   readonly budget?: Budget
+  /** Where it works, if not where the conversation does. */
+  readonly workspace?: string
   readonly harness?: string
 }
 
@@ -295,7 +297,27 @@ export type HarnessRequest =
 
 export type PlanRequest =
   | { readonly _tag: "SubmitGoal"; readonly payload: PayloadOf<"plan.goal_received"> }
-  | { readonly _tag: "AdvancePlan"; readonly plan_id: PlanId; readonly step: AutonomyCommand }
+  /** One step of the loop, with what has to happen together with it: all of it is written, or nothing. */
+  | {
+      readonly _tag: "AdvancePlan"
+      readonly plan_id: PlanId
+      readonly step: AutonomyCommand
+      /** Steps that follow at once. */
+      readonly also?: ReadonlyArray<AutonomyCommand>
+      readonly spawn?: AgentSpec
+      /** Said to the agent that is spawned, or to one that is alive. */
+      readonly say?: { readonly agent_id: AgentId; readonly content: Content }
+      /** Agents whose work is over, with all they spawned; those that are gone already do not matter. */
+      readonly dismiss?: ReadonlyArray<AgentId>
+    }
+  /** Asks an agent of the team again, unless it has been asked so often meanwhile. */
+  | {
+      readonly _tag: "PromptTeam"
+      readonly plan_id: PlanId
+      readonly agent_id: AgentId
+      readonly turns: number
+      readonly content: Content
+    }
 
 export type Command =
   | SessionRequest

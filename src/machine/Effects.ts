@@ -8,6 +8,7 @@ import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { RetryTarget } from "../rune/kinds/turn.ts"
 import { isTolerated } from "./decide/batch.ts"
 import { effectiveLimits } from "./Limits.ts"
+import { type PlanEffect, planEffects } from "./PlanEffects.ts"
 import { aliveAgents, batchOf, callOf, isOpen } from "./Select.ts"
 import type { AgentState, CallState, ConversationState, TurnState } from "./State.ts"
 
@@ -24,7 +25,8 @@ interface Holdable {
   readonly held?: true
 }
 
-export type Effect =
+/** Work of a turn, an agent or the conversation. */
+export type TurnEffect =
   /** Bring the agent up, then CompleteAgentInit or FailAgentInit. */
   | { readonly _tag: "StartAgent"; readonly key: string; readonly agent_id: AgentId }
   /** StartQueued: the agent is idle and input waits. */
@@ -69,6 +71,9 @@ export type Effect =
       readonly error: Pick<ErrorInfo, "code" | "message">
     })
   | { readonly _tag: "FinishClosing"; readonly key: string }
+
+/** All there is: the above, and what the goal being pursued needs. */
+export type Effect = TurnEffect | PlanEffect
 
 export type EffectTag = Effect["_tag"]
 
@@ -223,5 +228,5 @@ export const pendingEffects = (state: ConversationState): ReadonlyArray<Effect> 
     return alive.length === 0 ? [{ _tag: "FinishClosing", key: "finish closing" }] : []
   }
   const loose = state.calls.filter((call) => call.turn_id === null && call.status === "awaiting_approval")
-  return [...alive.flatMap((agent) => agentEffects(state, agent)), ...loose.map(awaitApproval)]
+  return [...alive.flatMap((agent) => agentEffects(state, agent)), ...loose.map(awaitApproval), ...planEffects(state)]
 }

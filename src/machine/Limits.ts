@@ -45,7 +45,32 @@ export const limits = {
   noticesMax: 32,
   noticeCharsMax: 512,
   /** Agents whose life is over are remembered up to this many. */
-  endedAgentsMax: 64
+  endedAgentsMax: 64,
+
+  /** Tasks of a plan that run side by side, unless the goal says otherwise. */
+  tasksParallel: 3,
+  /** A task that fails is tried again until it has been tried this often. */
+  taskAttemptsMax: 2,
+  /** Reviews of one goal, and new plans that they may ask for. */
+  planIterationsMax: 10,
+  planReplansMax: 3,
+  /** Plans that a person may reject before the goal is given up. */
+  planAttemptsMax: 5,
+  /** How often a goal may come to a standstill. */
+  planBlocksMax: 3,
+  /** An agent that ends its turn without the answer it was asked for is asked again this often. */
+  remindersMax: 2,
+  /** Tokens that may be spent without a task being finished. */
+  tokensWithoutProgressMax: 5_000_000,
+  /** The same call with the same outcome, this often in a row, is a loop. */
+  sameCallsMax: 6,
+  /** Model calls in a row that each needed the context summed up first. */
+  compactionsInRowMax: 4,
+  /** The same findings this often are a loop, and so is a pair of verdicts that takes turns. */
+  sameVerdictsMax: 3,
+  verdictsKeptMax: 16,
+  /** Kept of what a task's worker said at its end, and of its notes. */
+  taskResultCharsMax: 4096
 } as const
 
 export interface EffectiveLimits {

@@ -66,6 +66,10 @@ export const pathOf = (state: ConversationState, agentId: AgentId): ReadonlyArra
   return path
 }
 
+/** Where the agent works: a place of its own, or the conversation's. */
+export const workspaceOf = (state: ConversationState, agentId: AgentId | null): string | undefined =>
+  agentOf(state, agentId)?.workspace ?? state.session.config.workspace
+
 export const addUsage = (left: Totals, right: Partial<Totals> | undefined): Totals => ({
   input_tokens: left.input_tokens + (right?.input_tokens ?? 0),
   output_tokens: left.output_tokens + (right?.output_tokens ?? 0),

@@ -4,7 +4,7 @@
  * small and bounded, ids are looked up by walking, so no key can be a prototype's.
  */
 import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
-import type { PlanTask, Verdict } from "../rune/kinds/plan.ts"
+import type { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
   BlobRef,
@@ -163,6 +163,9 @@ export interface MutableTurn {
   hooks: Array<MutableHook>
   retry: MutableRetry | null
   usage: MutableTotals
+  /** Model calls in a row before each of which the context had to be summed up, and the last of them. */
+  compactions: number
+  compacted_at: number
   /** Since when its clock runs; it stands while the conversation is suspended. */
   clock_ms: number | null
 }
@@ -182,6 +185,11 @@ export interface MutableHarness {
   last_event_ms: number
 }
 
+export interface MutableForgotten {
+  usage: MutableTotals
+  tool_calls: number
+}
+
 export interface MutableAgent {
   agent_id: AgentId
   role: string
@@ -191,12 +199,15 @@ export interface MutableAgent {
   instructions: string | null
   tools: ReadonlyArray<unknown> | null
   budget: Budget | null
+  workspace: string | null
   status: AgentStatus
   /** Out of budget and not given more since. */
   exhausted: boolean
   turns: number
   tool_calls: number
   usage: MutableTotals
+  /** What agents that it spawned and that are forgotten had used. */
+  forgotten: MutableForgotten | null
   /** Time its turns took, up to the last time its clock was stopped. */
   wall_ms: number
   turn: MutableTurn | null
@@ -266,6 +277,21 @@ export interface MutableTask {
   status: TaskStatus
   agent_id: AgentId | null
   attempts: number
+  /** How often it was given to somebody, whatever changed about it since. */
+  starts: number
+  /** Why the last attempt failed. */
+  failure: ErrorInfo | null
+  /** What was said and shown when it was completed. */
+  result: string | null
+  evidence: ReadonlyArray<Evidence>
+  /** The newest word of whoever works on it. */
+  note: string | null
+}
+
+/** A verdict of the critic, with a mark of its findings: the same findings, the same mark. */
+export interface MutableVerdict {
+  verdict: Verdict
+  mark: string
 }
 
 export interface MutablePlan {
@@ -275,8 +301,27 @@ export interface MutablePlan {
   auto_start: boolean
   max_parallel: number | null
   budget: Budget | null
+  options: GoalOptions
+  started_ms: number
+  /** How often planning was begun, and how many turns the planner had had before it was asked last. */
+  attempts: number
+  planner_turns: number
+  base: WorkspaceBase | null
+  /** A plan is there and not yet approved; and why a person has to do that. */
+  proposed: boolean
+  needs_approval: string | null
+  /** Who approved it last. */
+  approver: string | null
   revision: number
   tasks: Array<MutableTask>
+  /** The agent that reviews, and what was checked for it. */
+  critic_id: AgentId | null
+  evidence: ReadonlyArray<Evidence>
+  verdicts: Array<MutableVerdict>
+  /** How often nothing could run. */
+  blocks: number
+  /** Tokens of the conversation when something was last achieved. */
+  progress_tokens: number
   blocked_task_ids: ReadonlyArray<TaskId>
   iterations: number
   replans: number
@@ -320,6 +365,8 @@ export type HookState = DeepReadonly<MutableHook>
 export type TranscriptItem = DeepReadonly<MutableTranscriptItem>
 export type CallRecord = DeepReadonly<MutableCallRecord>
 export type Totals = DeepReadonly<MutableTotals>
+export type PlanState = DeepReadonly<MutablePlan>
+export type TaskState = DeepReadonly<MutableTask>
 export type Outcome = DeepReadonly<MutableOutcome>
 
 export const noUsage = (): MutableTotals => ({

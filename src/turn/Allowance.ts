@@ -1,6 +1,7 @@
 // Asks for room in the budget before something is spent: waits while calls under way hold what is left, and where a
-// limit is used up says so on the record, which suspends the conversation until a person gives it more.
+// limit is used up says so on the record, with what follows from that.
 import * as Effect from "effect/Effect"
+import { exhaustion } from "../machine/Exhaustion.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { type Commands, offer } from "./Commands.ts"
 import type { Admission, Estimate, Spending } from "./Spending.ts"
@@ -24,10 +25,8 @@ export const withAllowance = <A, E>(
   const use = (admission: Admission): Effect.Effect<Outcome<A>, E> => {
     if (admission._tag === "Reserved") return Effect.map(body, (value) => ({ _tag: "Done", value }))
     if (admission._tag === "Contended") return Effect.succeed({ _tag: "Wait", since: admission.since })
-    const { which, used, limit } = admission
-    const command = { _tag: "ExhaustBudget", agent_id: agentId, which, used, limit, consequence: "suspend" } as const
     return Effect.as(
-      Effect.promise(() => offer(commands, command)),
+      Effect.promise(() => offer(commands, exhaustion(commands.state(), agentId, admission))),
       { _tag: "Done", value: undefined }
     )
   }

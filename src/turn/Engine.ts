@@ -2,9 +2,10 @@
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
 import * as Effect from "effect/Effect"
-import { mayRunNow, type Effect as Pending } from "../machine/Effects.ts"
+import { mayRunNow, type TurnEffect as Pending } from "../machine/Effects.ts"
 import { effectiveLimits } from "../machine/Limits.ts"
 import { agentOf, batchOf, callOf } from "../machine/Select.ts"
+import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { withAllowance } from "./Allowance.ts"
 import { type Commands, offer } from "./Commands.ts"
@@ -17,6 +18,8 @@ import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCa
 export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions {
   /** Resolves when the state has changed, or when the signal aborts. */
   readonly changed: (signal: AbortSignal) => Promise<void>
+  /** A call after which the model has nothing more to say. */
+  readonly endsTurn?: (call: CallState) => boolean
 }
 
 type Of<Tag extends Pending["_tag"]> = Extract<Pending, { readonly _tag: Tag }>
@@ -87,7 +90,8 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
   const agent = agentOf(state, pending.agent_id)
   const batch = agent?.turn == null ? [] : batchOf(state, agent.turn)
   const chosen = pending.mutating ? hooks.choose(state, pending.agent_id, batch) : []
-  const settle = submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen })
+  const end = batch.some((call) => options.endsTurn?.(call) === true) ? { end_turn: true } : {}
+  const settle = submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen, ...end })
   const complaints = pending.mutating ? (hooks.complaints?.(state) ?? []) : []
   return complaints.reduceRight(
     (after, payload) => Effect.andThen(submit(commands, { _tag: "RecordSystemError", payload }), after),

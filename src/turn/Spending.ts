@@ -24,6 +24,8 @@ export interface Spent {
   readonly which: BudgetMeasure
   readonly used: number
   readonly limit: number
+  /** Whose limit it is: an agent, or the conversation. */
+  readonly node: string
 }
 
 export type Admission =
@@ -85,7 +87,10 @@ const conversationNode = (state: ConversationState): Node =>
 const familySpent = (state: ConversationState, agentId: AgentId): Amounts =>
   state.agents
     .filter((one) => pathOf(state, one.agent_id).includes(agentId))
-    .map((one) => amountsOf(one.usage, one.tool_calls, unstartedOf(state, one.agent_id)))
+    .flatMap((one) => [
+      amountsOf(one.usage, one.tool_calls, unstartedOf(state, one.agent_id)),
+      ...(one.forgotten === null ? [] : [amountsOf(one.forgotten.usage, one.forgotten.tool_calls, 0)])
+    ])
     .reduce(plus, nothing)
 
 const agentNode = (state: ConversationState, agent: AgentState, parent: string): Node =>
@@ -126,10 +131,10 @@ const treeOf = (
   return tree
 }
 
-const spentOf = ({ which, spent, limit }: LimitReached): Spent =>
+const spentOf = ({ limit, node, spent, which }: LimitReached): Spent =>
   which === "micro_usd"
-    ? { which: "usd", used: spent / microUsdPerUsd, limit: limit / microUsdPerUsd }
-    : { which, used: spent, limit }
+    ? { which: "usd", used: spent / microUsdPerUsd, limit: limit / microUsdPerUsd, node }
+    : { which, used: spent, limit, node }
 
 /** Reservations of one conversation. */
 export class Spending {

@@ -2,7 +2,7 @@
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { callOf } from "../machine/Select.ts"
+import { callOf, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
@@ -118,7 +118,7 @@ const execute = async (
       turn_id: request.turn_id,
       call_id: request.call_id,
       attempt: call.attempt,
-      workspace: commands.state().session.config.workspace,
+      workspace: workspaceOf(commands.state(), request.agent_id),
       signal: deadline,
       progress: progress.add,
       conversation: { state: commands.state, submit: commands.submit, changed: options.changed }

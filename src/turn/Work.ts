@@ -29,5 +29,7 @@ export const describeWork = (pending: Pending): string => {
       return `retrying ${pending.turn_id} of agent ${pending.agent_id}`
     case "FinishClosing":
       return "closing the conversation"
+    case "PlanWork":
+      return `the step ${pending.work._tag} of ${pending.plan_id}`
   }
 }

@@ -4,6 +4,7 @@
  */
 import * as Schema from "effect/Schema"
 import { AgentId, CallId, ConversationId, HookRunId, IdempotencyKey, PlanId, Sha256Hex } from "../rune/Ids.ts"
+import { GoalOptions } from "../rune/kinds/plan.ts"
 import { Budget, Content, Count, JsonValue, Name, Ordinal, PermissionPolicy } from "../rune/kinds/shared.ts"
 import { ApprovalScope } from "../rune/kinds/tool.ts"
 import { MessageMode } from "../rune/kinds/turn.ts"
@@ -77,7 +78,8 @@ export const operations = {
     conversation_id: optional(ConversationId),
     ...createFields,
     auto_start: optional(Schema.Boolean),
-    max_parallel: optional(Ordinal)
+    max_parallel: optional(Ordinal),
+    options: optional(GoalOptions)
   }),
   "plan.approve": changes({ ...because, plan_id: PlanId }),
   "plan.reject": changes({ ...because, plan_id: PlanId }),

@@ -11,6 +11,7 @@ import { isAlive } from "#src/machine/Select.ts"
 import type { AgentState, CallState, HookState } from "#src/machine/State.ts"
 import { type AgentId, type CallId, type HookRunId, makeAgentId, makeRequestId, type PlanId } from "#src/rune/Ids.ts"
 import { autonomySamples } from "./machineSamples.ts"
+import { planCommand } from "./planWork.ts"
 import { payloadExamples } from "./runeExamples.ts"
 import { callItem, readTool, type Story, shellTool, textItem, writeTool } from "./story.ts"
 
@@ -69,9 +70,16 @@ const failure = (draw: Draw) => ({
   source: "harness" as const
 })
 
-const plan_id = "plan_1" as PlanId
-
 type Maker = (story: Story, draw: Draw) => Command
+
+/** A step of the plan that is pursued, as often as not out of place. */
+const somePlanStep: Maker = (story, draw) => {
+  const plan_id = story.state.plan?.plan_id ?? ("plan_1" as PlanId)
+  const step = JSON.parse(
+    JSON.stringify(pick(draw, Object.values(autonomySamples)), (key, value) => (key === "plan_id" ? plan_id : value))
+  )
+  return { _tag: "AdvancePlan", plan_id, step }
+}
 
 /** What comes from people and programs outside. */
 const outside: ReadonlyArray<Maker> = [
@@ -127,8 +135,12 @@ const outside: ReadonlyArray<Maker> = [
   }),
   (story, draw) => ({ _tag: "RetryCall", call_id: someCall(story, draw) }),
   (story, draw) => ({ _tag: "RetryHook", hook_run_id: someHook(story, draw) }),
-  () => ({ _tag: "SubmitGoal", payload: { plan_id, goal: "g", auto_start: true } }),
-  (_, draw) => ({ _tag: "AdvancePlan", plan_id, step: pick(draw, Object.values(autonomySamples)) }),
+  (story, draw) => ({
+    _tag: "SubmitGoal",
+    payload: { plan_id: `plan_${story.state.head}` as PlanId, goal: "g", auto_start: draw(4) > 0 }
+  }),
+  somePlanStep,
+  somePlanStep,
   (story, draw) => ({
     _tag: "OpenCall",
     agent_id: someAgent(story, draw),
@@ -268,6 +280,8 @@ export const carryOut = (story: Story, effect: Effect, draw: Draw): Command => {
       return { _tag: "RetryDue", agent_id: effect.agent_id }
     case "FinishClosing":
       return { _tag: "FinishClosing" }
+    case "PlanWork":
+      return planCommand(story.state, effect, draw(4) === 0 ? "failed" : "completed")
   }
 }
 

@@ -50,7 +50,8 @@ describe("a reservation", () => {
       _tag: "Exhausted",
       which: "tokens",
       used: 30,
-      limit: 30
+      limit: 30,
+      node: story.conversationId
     })
   })
 
@@ -116,7 +117,8 @@ describe("what counts", () => {
       _tag: "Exhausted",
       which: "usd",
       used: 0.5,
-      limit: 0.5
+      limit: 0.5,
+      node: story.conversationId
     })
   })
 

@@ -1,9 +1,8 @@
-/** Deciding about agents that run outside the server, and about plans. */
+/** Deciding about agents that run outside the server. */
 
 import type { AgentId } from "../../rune/Ids.ts"
 import type { RuneDraft } from "../../rune/Rune.ts"
-import { autonomy } from "../Autonomy.ts"
-import type { HarnessRequest, PlanRequest } from "../Command.ts"
+import type { HarnessRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { isAlive } from "../Select.ts"
 import type { AgentState } from "../State.ts"
@@ -46,24 +45,3 @@ export const harnessDeciders: Deciders<HarnessRequest> = {
   DetachHarness: record(({ payload, agent_id }) => draft("harness.detached", payload, { agent_id })),
   RecoverHarness: record(({ reason, agent_id }) => draft("harness.recovered", { reason }, { agent_id }))
 }
-
-const takesGoals: ReadonlySet<string> = new Set(["created", "active"])
-
-const submitGoal = (sheet: Drafting, command: Extract<PlanRequest, { _tag: "SubmitGoal" }>): undefined => {
-  const { plan, session } = sheet.state
-  if (!takesGoals.has(session.status)) {
-    sheet.refuse("invalid_state", `Session is ${session.status}: it takes no goal`, { state: session.status })
-  }
-  if (plan !== null && !autonomy.terminal.includes(plan.status)) {
-    sheet.refuse("invalid_state", `${plan.plan_id} is still ${plan.status}`, { state: plan.status })
-  }
-  sheet.write(draft("plan.goal_received", command.payload))
-}
-
-const advance = (sheet: Drafting, command: Extract<PlanRequest, { _tag: "AdvancePlan" }>): undefined => {
-  const { plan } = sheet.state
-  if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
-  sheet.step(autonomy, plan.status, command.step)
-}
-
-export const planDeciders: Deciders<PlanRequest> = { SubmitGoal: submitGoal, AdvancePlan: advance }

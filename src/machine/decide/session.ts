@@ -7,6 +7,7 @@ import type { ConversationState } from "../State.ts"
 import { spawn } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
 import { endAgent, usageOf } from "./Ending.ts"
+import { stopPlan } from "./plan.ts"
 
 type Of<Tag extends SessionRequest["_tag"]> = Extract<SessionRequest, { readonly _tag: Tag }>
 
@@ -27,6 +28,7 @@ const create = (sheet: Drafting, command: Of<"CreateConversation">): undefined =
 const close = (sheet: Drafting, command: Of<"Close">): undefined => {
   sheet.step(session, sheet.state.session.status, { _tag: "Close", reason: command.reason })
   const alive = aliveAgents(sheet.state)
+  stopPlan(sheet, "conversation_closed")
   const tops = alive.filter((agent) => !alive.some((other) => other.agent_id === agent.parent_id))
   for (const agent of tops) endAgent(sheet, agent, { reason: "session_closing", force: true })
 }

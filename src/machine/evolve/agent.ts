@@ -7,7 +7,7 @@ import { attentionSignals } from "../AttentionSignals.ts"
 import { limits } from "../Limits.ts"
 import { monitorStep, observe, signalOf } from "../Monitor.ts"
 import { type MutableAgent, type MutableConversation, type MutableHarness, noUsage } from "../State.ts"
-import { findAgent, type Handlers, notice } from "./Parts.ts"
+import { addTo, findAgent, type Handlers, notice } from "./Parts.ts"
 
 const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   agent_id: payload.agent_id,
@@ -18,11 +18,13 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   instructions: payload.instructions ?? null,
   tools: payload.tools ?? null,
   budget: payload.budget ?? null,
+  workspace: payload.workspace ?? null,
   status: "spawning",
   exhausted: false,
   turns: 0,
   tool_calls: 0,
   usage: noUsage(),
+  forgotten: null,
   wall_ms: 0,
   turn: null,
   last_turn: null,
@@ -39,7 +41,21 @@ const retire = (state: MutableConversation, agent: MutableAgent): void => {
   agent.transcript = []
   state.calls = state.calls.filter((call) => call.agent_id !== agent.agent_id)
   const ended = state.agents.filter((one) => one.status === "terminated" || one.status === "failed")
-  if (ended.length > limits.endedAgentsMax) state.agents.splice(state.agents.indexOf(ended[0]!), 1)
+  if (ended.length > limits.endedAgentsMax) forget(state, ended[0]!)
+}
+
+/** What it used still counts for whoever spawned it, and so do those that it spawned. */
+const forget = (state: MutableConversation, agent: MutableAgent): void => {
+  state.agents.splice(state.agents.indexOf(agent), 1)
+  for (const one of state.agents) if (one.parent_id === agent.agent_id) one.parent_id = agent.parent_id
+  const parent = findAgent(state, agent.parent_id ?? undefined)
+  if (parent === undefined) return
+  parent.forgotten ??= { usage: noUsage(), tool_calls: 0 }
+  for (const used of [agent, agent.forgotten]) {
+    if (used === null) continue
+    addTo(parent.forgotten.usage, used.usage)
+    parent.forgotten.tool_calls += used.tool_calls
+  }
 }
 
 const message = (agent: MutableAgent, rune: RuneOf<"agent.message">, content: Content): void => {

@@ -3,20 +3,38 @@ import type { Kind } from "../../rune/Kinds.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { autonomyLands } from "../Autonomy.ts"
+import { canonicalHash } from "../Canonical.ts"
+import { limits } from "../Limits.ts"
+import { orchestratorIdOf } from "../Schedule.ts"
 import type { MutableConversation, MutablePlan, MutableTask } from "../State.ts"
-import type { Handlers } from "./Parts.ts"
+import { findAgent, type Handlers, pushBounded } from "./Parts.ts"
 
 type PlanKind = Extract<Kind, `plan.${string}`>
 
-const newPlan = ({ payload }: RuneOf<"plan.goal_received">): MutablePlan => ({
+const tokensOf = ({ usage }: MutableConversation): number => usage.input_tokens + usage.output_tokens
+
+const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"plan.goal_received">): MutablePlan => ({
   plan_id: payload.plan_id,
   status: "goal_received",
   goal: payload.goal,
   auto_start: payload.auto_start,
   max_parallel: payload.max_parallel ?? null,
   budget: payload.budget ?? null,
+  options: payload.options ?? {},
+  started_ms: tsMs,
+  attempts: 0,
+  planner_turns: 0,
+  base: null,
+  proposed: false,
+  needs_approval: null,
+  approver: null,
   revision: 0,
   tasks: [],
+  critic_id: null,
+  evidence: [],
+  verdicts: [],
+  blocks: 0,
+  progress_tokens: tokensOf(state),
   blocked_task_ids: [],
   iterations: 0,
   replans: 0,
@@ -24,7 +42,17 @@ const newPlan = ({ payload }: RuneOf<"plan.goal_received">): MutablePlan => ({
   reason: null
 })
 
-const newTask = (task: PlanTask): MutableTask => ({ task, status: "pending", agent_id: null, attempts: 0 })
+const newTask = (task: PlanTask): MutableTask => ({
+  task,
+  status: "pending",
+  agent_id: null,
+  attempts: 0,
+  starts: 0,
+  failure: null,
+  result: null,
+  evidence: [],
+  note: null
+})
 
 const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   if (change.type === "task_added") {
@@ -35,67 +63,114 @@ const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   const found = plan.tasks.find((one) => one.task.task_id === id)
   if (found === undefined) return
   if (change.type === "task_cancelled") found.status = "cancelled"
-  else Object.assign(found, newTask(change.task))
+  else if (change.type === "task_noted") found.note = change.note.slice(0, limits.taskResultCharsMax)
+  else Object.assign(found, newTask(change.task), { starts: found.starts })
 }
 
 /** Runs `apply` on the plan the rune speaks of, after its status has moved. */
 const onPlan =
-  <K extends PlanKind>(apply: (plan: MutablePlan, rune: RuneOf<K>) => void) =>
+  <K extends PlanKind>(apply: (plan: MutablePlan, rune: RuneOf<K>, state: MutableConversation) => void) =>
   (state: MutableConversation, rune: RuneOf<K>): void => {
     const plan = state.plan
     if (plan === null || plan.plan_id !== rune.payload.plan_id) return
     plan.status = autonomyLands(plan.status, rune)
-    apply(plan, rune)
+    apply(plan, rune, state)
   }
 
 const onTask = <K extends "plan.task_assigned" | "plan.task_started" | "plan.task_completed" | "plan.task_failed">(
-  apply: (task: MutableTask, rune: RuneOf<K>) => void
+  apply: (task: MutableTask, rune: RuneOf<K>, plan: MutablePlan, state: MutableConversation) => void
 ) =>
-  onPlan<K>((plan, rune) => {
+  onPlan<K>((plan, rune, state) => {
     const found = plan.tasks.find((one) => one.task.task_id === rune.payload.task_id)
-    if (found !== undefined) apply(found, rune)
+    if (found !== undefined) apply(found, rune, plan, state)
   })
 
-export const planHandlers: Handlers<"plan"> = {
+/** The planner is asked from here on: only turns that begin now count. */
+const askPlanner = (plan: MutablePlan, state: MutableConversation): void => {
+  plan.proposed = false
+  plan.planner_turns = findAgent(state, orchestratorIdOf(plan.plan_id))?.turns ?? 0
+}
+
+const proposals: Pick<
+  Handlers<"plan">,
+  "plan.goal_received" | "plan.planning_started" | "plan.created" | "plan.updated" | "plan.approved" | "plan.rejected"
+> = {
   "plan.goal_received": (state, rune) => {
-    state.plan = newPlan(rune)
+    state.plan = newPlan(state, rune)
   },
-  "plan.planning_started": onPlan(() => undefined),
-  "plan.created": onPlan((plan, rune) => {
+  "plan.planning_started": onPlan((plan, rune, state) => {
+    plan.attempts = rune.payload.attempt
+    plan.base = rune.payload.base ?? plan.base
+    askPlanner(plan, state)
+  }),
+  "plan.created": onPlan((plan, rune, state) => {
     plan.tasks = rune.payload.tasks.map(newTask)
     plan.revision = rune.payload.revision ?? plan.revision + 1
+    plan.proposed = true
+    plan.needs_approval = rune.payload.needs_approval ?? null
+    plan.progress_tokens = tokensOf(state)
   }),
   "plan.updated": onPlan((plan, rune) => {
     for (const change of rune.payload.changes) applyChange(plan, change)
   }),
-  "plan.approved": onPlan(() => undefined),
-  "plan.rejected": onPlan((plan, rune) => {
-    plan.reason = rune.payload.reason
+  "plan.approved": onPlan((plan, rune) => {
+    plan.proposed = false
+    plan.approver = rune.payload.approver
+    plan.reason = null
   }),
+  "plan.rejected": onPlan((plan, rune) => {
+    plan.proposed = false
+    plan.reason = rune.payload.reason
+  })
+}
+
+const tasks: Pick<
+  Handlers<"plan">,
+  "plan.task_assigned" | "plan.task_started" | "plan.task_completed" | "plan.task_failed"
+> = {
   "plan.task_assigned": onTask((task, rune) => {
     task.status = "assigned"
+    task.starts += 1
     task.agent_id = rune.payload.agent_id
   }),
   "plan.task_started": onTask((task, rune) => {
     task.status = "running"
     task.attempts = rune.payload.attempt
   }),
-  "plan.task_completed": onTask((task) => {
+  "plan.task_completed": onTask((task, rune, plan, state) => {
     task.status = "completed"
+    task.failure = null
+    task.result = rune.payload.result.slice(0, limits.taskResultCharsMax)
+    task.evidence = rune.payload.evidence
+    plan.progress_tokens = tokensOf(state)
   }),
-  "plan.task_failed": onTask((task) => {
+  "plan.task_failed": onTask((task, rune) => {
     task.status = "failed"
-  }),
+    task.failure = rune.payload.error
+    task.evidence = rune.payload.evidence ?? []
+  })
+}
+
+const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof tasks> = {
   "plan.review_started": onPlan((plan, rune) => {
     plan.iterations = rune.payload.iteration
+    plan.critic_id = rune.payload.agent_id ?? null
+    plan.evidence = rune.payload.evidence ?? []
   }),
-  "plan.critique": onPlan((plan, rune) => {
-    plan.last_verdict = rune.payload.verdict
-    if (rune.payload.verdict === "replan") plan.replans += 1
+  "plan.critique": onPlan((plan, rune, state) => {
+    const { findings, verdict } = rune.payload
+    const mark = canonicalHash(findings.map(({ category, title, file }) => [category, title, file ?? null]))
+    plan.last_verdict = verdict
+    pushBounded(plan.verdicts, { verdict, mark }, limits.verdictsKeptMax)
+    if (verdict !== "replan") return
+    plan.replans += 1
+    askPlanner(plan, state)
   }),
-  "plan.blocked": onPlan((plan, rune) => {
+  "plan.blocked": onPlan((plan, rune, state) => {
+    plan.blocks += 1
     plan.blocked_task_ids = rune.payload.task_ids
     plan.reason = rune.payload.reason
+    askPlanner(plan, state)
   }),
   "plan.unblocked": onPlan((plan) => {
     plan.blocked_task_ids = []
@@ -106,3 +181,5 @@ export const planHandlers: Handlers<"plan"> = {
     plan.reason = rune.payload.reason
   })
 }
+
+export const planHandlers: Handlers<"plan"> = { ...proposals, ...tasks, ...reviews }

@@ -27,6 +27,8 @@ const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
   hooks: [],
   retry: null,
   usage: noUsage(),
+  compactions: 0,
+  compacted_at: 0,
   clock_ms: null
 })
 
@@ -82,6 +84,11 @@ const endTurn = (
   agent.last_turn = { turn_id: turn.turn_id, status: turnLands(turn.status, rune) }
   agent.status = agentLands(agent.status, rune)
   return { agent, turn }
+}
+
+const noteCompaction = (turn: MutableTurn): void => {
+  turn.compactions = turn.model_calls - turn.compacted_at <= 1 ? turn.compactions + 1 : 1
+  turn.compacted_at = turn.model_calls
 }
 
 const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
@@ -215,6 +222,7 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
     const { upto, summary } = rune.payload
     const kept = agent.transcript.filter((item) => item.event_id > upto)
     agent.transcript = [{ type: "summary", event_id: upto, content: summary }, ...kept]
+    if (agent.turn !== null) noteCompaction(agent.turn)
   }
 }
 

@@ -1,5 +1,6 @@
 // Scenarios that come with the program. `demo` is what a person sees who has no key yet: it looks around, writes a
 // file, runs a command and sums up. `echo` says the input back, at once.
+import { goalReplies, goalScenarios } from "./Goals.ts"
 import type { Reply, Scenario } from "./Scenario.ts"
 
 const pace = { chunk_chars: 6, delay_ms: 18 }
@@ -80,7 +81,7 @@ const laterTurns: ReadonlyArray<Reply> = [
 export const demo: Scenario = {
   name: "demo",
   description: "A turn with three tool calls, for those who have no key yet",
-  replies: [...firstTurn, ...laterTurns]
+  replies: [...firstTurn, ...goalReplies, ...laterTurns]
 }
 
 export const echo: Scenario = {
@@ -89,4 +90,4 @@ export const echo: Scenario = {
   replies: [{ play: [{ text: "{{input}}" }] }]
 }
 
-export const builtinScenarios: { readonly [name: string]: Scenario } = { demo, echo }
+export const builtinScenarios: { readonly [name: string]: Scenario } = { demo, echo, ...goalScenarios }

@@ -16,6 +16,8 @@ export const agentKinds = [
       instructions: Schema.optionalKey(Schema.String),
       tools: Schema.optionalKey(Schema.Array(JsonValue)),
       budget: Schema.optionalKey(Budget),
+      /** Where it works, if not where the conversation does. */
+      workspace: Schema.optionalKey(Schema.String),
       harness: Schema.optionalKey(Schema.String)
     })
   }),

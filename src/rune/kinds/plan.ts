@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import { AgentId, EventId, PlanId, TaskId } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
-import { Budget, Count, ErrorInfo, Name, Ordinal } from "./shared.ts"
+import { Budget, Count, ErrorInfo, Name, Ordinal, Usage } from "./shared.ts"
 
 /** How a task will be shown to be done: checked by the server itself, not claimed by the model. */
 export const EvidenceSpec = Schema.Union([
@@ -42,7 +42,9 @@ export type PlanTask = typeof PlanTask.Type
 export const PlanChange = Schema.Union([
   Schema.Struct({ type: Schema.Literal("task_added"), task: PlanTask }),
   Schema.Struct({ type: Schema.Literal("task_changed"), task: PlanTask }),
-  Schema.Struct({ type: Schema.Literal("task_cancelled"), task_id: TaskId, reason: Schema.String })
+  Schema.Struct({ type: Schema.Literal("task_cancelled"), task_id: TaskId, reason: Schema.String }),
+  /** What whoever works on a task has to say about it: progress, or a proposal. */
+  Schema.Struct({ type: Schema.Literal("task_noted"), task_id: TaskId, note: Schema.String })
 ])
 export type PlanChange = typeof PlanChange.Type
 
@@ -61,6 +63,36 @@ export type Finding = typeof Finding.Type
 export const Verdict = Schema.Literals(["pass", "retry", "replan"])
 export type Verdict = typeof Verdict.Type
 
+/** What a person may choose about how a goal is pursued. */
+export const GoalOptions = Schema.Struct({
+  /** Every worker in a git worktree of its own, merged when its task is done. */
+  worktrees: Schema.optionalKey(Schema.Boolean),
+  max_iterations: Schema.optionalKey(Ordinal),
+  max_replans: Schema.optionalKey(Count),
+  /** Tokens that may be spent from one finished task to the next. */
+  tokens_without_progress: Schema.optionalKey(Ordinal),
+  /** What each worker may use. */
+  task_budget: Schema.optionalKey(Budget)
+})
+export type GoalOptions = typeof GoalOptions.Type
+
+/** How the workspace stood when the goal was taken up, to tell later what changed. */
+export const WorkspaceBase = Schema.Struct({
+  /** A tree object of its git repository. */
+  tree: Schema.optionalKey(Schema.String),
+  /** Without one: its files, each with a short mark that changes when the file does. */
+  files: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+})
+export type WorkspaceBase = typeof WorkspaceBase.Type
+
+/** A file that is not what it was; without counts where lines mean nothing or nobody counted. */
+export const FileChange = Schema.Struct({
+  path: Schema.String,
+  added: Schema.optionalKey(Count),
+  removed: Schema.optionalKey(Count)
+})
+export type FileChange = typeof FileChange.Type
+
 export const planKinds = [
   defineKind("plan.goal_received", {
     payload: Schema.Struct({
@@ -68,12 +100,23 @@ export const planKinds = [
       goal: Name,
       auto_start: Schema.Boolean,
       max_parallel: Schema.optionalKey(Ordinal),
-      budget: Schema.optionalKey(Budget)
+      budget: Schema.optionalKey(Budget),
+      options: Schema.optionalKey(GoalOptions),
+      principal: Schema.optionalKey(Schema.String)
     })
   }),
-  defineKind("plan.planning_started", { payload: Schema.Struct({ plan_id: PlanId, attempt: Ordinal }) }),
+  defineKind("plan.planning_started", {
+    payload: Schema.Struct({ plan_id: PlanId, attempt: Ordinal, base: Schema.optionalKey(WorkspaceBase) })
+  }),
   defineKind("plan.created", {
-    payload: Schema.Struct({ plan_id: PlanId, tasks: Schema.Array(PlanTask), revision: Schema.optionalKey(Ordinal) })
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      tasks: Schema.Array(PlanTask),
+      revision: Schema.optionalKey(Ordinal),
+      summary: Schema.optionalKey(Schema.String),
+      /** Why a person has to look at it first, although the goal was to start by itself. */
+      needs_approval: Schema.optionalKey(Schema.String)
+    })
   }),
   defineKind("plan.updated", { payload: Schema.Struct({ plan_id: PlanId, changes: Schema.Array(PlanChange) }) }),
   defineKind("plan.approved", {
@@ -95,9 +138,23 @@ export const planKinds = [
     })
   }),
   defineKind("plan.task_failed", {
-    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, attempt: Ordinal, error: ErrorInfo })
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      task_id: TaskId,
+      attempt: Ordinal,
+      error: ErrorInfo,
+      evidence: Schema.optionalKey(Schema.Array(Evidence))
+    })
   }),
-  defineKind("plan.review_started", { payload: Schema.Struct({ plan_id: PlanId, iteration: Ordinal }) }),
+  defineKind("plan.review_started", {
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      iteration: Ordinal,
+      agent_id: Schema.optionalKey(AgentId),
+      /** Checked anew for the review. */
+      evidence: Schema.optionalKey(Schema.Array(Evidence))
+    })
+  }),
   defineKind("plan.critique", {
     payload: Schema.Struct({ plan_id: PlanId, findings: Schema.Array(Finding), verdict: Verdict }),
     visibility: "internal"
@@ -109,7 +166,14 @@ export const planKinds = [
     payload: Schema.Struct({ plan_id: PlanId, task_ids: Schema.Array(TaskId), reason: Schema.String })
   }),
   defineKind("plan.goal_met", {
-    payload: Schema.Struct({ plan_id: PlanId, summary: Schema.String, evidence: Schema.Array(Evidence) }),
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      summary: Schema.String,
+      evidence: Schema.Array(Evidence),
+      changes: Schema.optionalKey(Schema.Array(FileChange)),
+      usage: Schema.optionalKey(Usage),
+      wall_ms: Schema.optionalKey(Count)
+    }),
     runeClass: "terminal"
   }),
   defineKind("plan.stopped", {

@@ -1,0 +1,73 @@
+// Git, as far as the pursuit of a goal needs it. Runs in the same sandbox as every other command, and never touches the
+// index, the branches or the commits of the person whose repository it is.
+import type { ProcessEnded } from "../tool/process/Port.ts"
+import type { Tools } from "./Desk.ts"
+import { limits } from "./Limits.ts"
+
+export interface Git {
+  /** Nothing when there is nobody to run it, or when it could not be started. */
+  readonly run: (
+    directory: string,
+    args: ReadonlyArray<string>,
+    options?: { readonly environment?: Readonly<Record<string, string>>; readonly stdin?: string }
+  ) => Promise<ProcessEnded | undefined>
+  /** A shell script whose `$1`, `$2`, … are the arguments. */
+  readonly script: (directory: string, script: string, args: ReadonlyArray<string>) => Promise<ProcessEnded | undefined>
+  /** The whole working directory as a tree, files that git ignores left out. */
+  readonly writeTree: (directory: string) => Promise<string | undefined>
+}
+
+const identity = {
+  GIT_AUTHOR_NAME: "echs",
+  GIT_AUTHOR_EMAIL: "echs@localhost",
+  GIT_COMMITTER_NAME: "echs",
+  GIT_COMMITTER_EMAIL: "echs@localhost",
+  GIT_OPTIONAL_LOCKS: "0",
+  GIT_TERMINAL_PROMPT: "0"
+}
+
+/** The copy of the index keeps what git knows of unchanged files, so that they are not read again. */
+const writeTreeScript = `
+git rev-parse --is-inside-work-tree >/dev/null 2>&1 || exit 3
+dir=$(git rev-parse --absolute-git-dir) || exit 3
+index="$dir/echs-index.$$"
+trap 'rm -f "$index" "$index.lock"' EXIT
+[ -f "$dir/index" ] && cp "$dir/index" "$index"
+GIT_INDEX_FILE="$index" git add -A -- . ':(exclude,top).echs' >/dev/null 2>&1 || exit 4
+GIT_INDEX_FILE="$index" git write-tree
+`
+
+export const makeGit = ({ runner }: Tools, signal: AbortSignal): Git => {
+  const start = async (
+    directory: string,
+    argv: ReadonlyArray<string>,
+    options: Parameters<Git["run"]>[2] = {}
+  ): Promise<ProcessEnded | undefined> => {
+    try {
+      return await runner?.run({
+        argv,
+        directory,
+        writable: [directory],
+        network: false,
+        outputCharsMax: limits.gitOutputCharsMax,
+        timeoutMs: limits.gitTimeoutMs,
+        signal,
+        environment: { ...identity, ...options.environment },
+        ...(options.stdin === undefined ? {} : { stdin: options.stdin })
+      })
+    } catch (error) {
+      // There is no git, or no such directory: what it would have said is not known.
+      if (signal.aborted) throw error
+      return undefined
+    }
+  }
+  const script: Git["script"] = (directory, text, args) => start(directory, ["sh", "-c", text, "sh", ...args])
+  return {
+    run: (directory, args, options) => start(directory, ["git", ...args], options),
+    script,
+    writeTree: async (directory) => {
+      const ended = await script(directory, writeTreeScript, [])
+      return ended?.exit_code === 0 ? ended.stdout.trim() : undefined
+    }
+  }
+}

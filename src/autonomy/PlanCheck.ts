@@ -1,0 +1,190 @@
+// Reads a plan as a model wrote it. What is wrong with it is told all at once and in words the model can act on; a plan
+// that comes out of here can be executed: no cycle, no unknown dependency, evidence for every task.
+import type { TaskId } from "../rune/Ids.ts"
+import type { EvidenceSpec, PlanTask } from "../rune/kinds/plan.ts"
+import { limits } from "./Limits.ts"
+
+type Json = Readonly<Record<string, unknown>>
+
+export type Checked<A> =
+  | { readonly _tag: "Sound"; readonly value: A }
+  | { readonly _tag: "Faulty"; readonly problems: ReadonlyArray<string> }
+
+const priorities: ReadonlySet<unknown> = new Set(["critical", "high", "medium", "low"])
+
+/** Gathers what is wrong, each with its place. */
+export class Problems {
+  readonly list: Array<string> = []
+
+  add(where: string, problem: string): void {
+    this.list.push(`${where}: ${problem}`)
+  }
+
+  text(where: string, value: unknown, charsMax: number = limits.taskTextCharsMax): string {
+    if (typeof value !== "string" || value.trim() === "") this.add(where, "must be text")
+    else if (value.length > charsMax) this.add(where, `is longer than ${charsMax} characters`)
+    return typeof value === "string" ? value : ""
+  }
+
+  texts(where: string, value: unknown, max: number): ReadonlyArray<string> {
+    if (value === undefined) return []
+    if (!Array.isArray(value)) {
+      this.add(where, "must be a list")
+      return []
+    }
+    if (value.length > max) this.add(where, `has more than ${max} entries`)
+    return value.slice(0, max).map((one, index) => this.text(`${where}[${index}]`, one))
+  }
+
+  checked<A>(value: A): Checked<A> {
+    if (this.list.length === 0) return { _tag: "Sound", value }
+    const rest = this.list.length - limits.problemsMax
+    const shown = this.list.slice(0, limits.problemsMax)
+    return { _tag: "Faulty", problems: rest > 0 ? [...shown, `and ${rest} more problems`] : shown }
+  }
+}
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const commandOf = (problems: Problems, where: string, value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") return ["sh", "-c", problems.text(`${where}.command`, value)]
+  const argv = problems.texts(`${where}.command`, value ?? "", 256)
+  if (Array.isArray(value) && value.length === 0) problems.add(`${where}.command`, "is empty")
+  return argv
+}
+
+const evidenceOf = (problems: Problems, where: string, value: unknown): EvidenceSpec | undefined => {
+  if (!isObject(value)) {
+    problems.add(where, "must be an object with a type")
+    return undefined
+  }
+  const exit = value["expected_exit"] ?? 0
+  switch (value["type"]) {
+    case "command":
+      if (!Number.isSafeInteger(exit)) problems.add(`${where}.expected_exit`, "must be a whole number")
+      return {
+        type: "command",
+        command: commandOf(problems, where, value["command"]),
+        expected_exit: Number(exit)
+      }
+    case "file":
+      return { type: "file", path: problems.text(`${where}.path`, value["path"], 4096) }
+    case "report":
+      return { type: "report", path: problems.text(`${where}.path`, value["path"], 4096) }
+    default:
+      problems.add(`${where}.type`, 'must be "command", "file" or "report"')
+      return undefined
+  }
+}
+
+const evidenceList = (problems: Problems, where: string, value: unknown): ReadonlyArray<EvidenceSpec> => {
+  const list = Array.isArray(value) ? value : []
+  if (list.length === 0) {
+    problems.add(
+      where,
+      "is missing. Say how it will be shown that the task is done: a command and the exit code it must have, a file that must exist, or a test report"
+    )
+  }
+  if (list.length > limits.evidencePerTaskMax) problems.add(where, `has more than ${limits.evidencePerTaskMax} entries`)
+  return list
+    .slice(0, limits.evidencePerTaskMax)
+    .flatMap((one, index) => evidenceOf(problems, `${where}[${index}]`, one) ?? [])
+}
+
+const taskId = /^[A-Za-z0-9_.-]{1,64}$/u
+
+/** One task as a model writes it. */
+export const taskOf = (problems: Problems, where: string, value: unknown): PlanTask | undefined => {
+  if (!isObject(value)) {
+    problems.add(where, "must be an object")
+    return undefined
+  }
+  const id = problems.text(`${where}.id`, value["id"])
+  if (id !== "" && !taskId.test(id)) problems.add(`${where}.id`, "may have up to 64 letters, digits and . _ -")
+  const { priority = "medium", role } = value
+  if (!priorities.has(priority)) problems.add(`${where}.priority`, "must be critical, high, medium or low")
+  const criteria = problems.texts(`${where}.success_criteria`, value["success_criteria"], 32)
+  return {
+    task_id: id as TaskId,
+    title: problems.text(`${where}.title`, value["title"], 512),
+    instructions: problems.text(`${where}.instructions`, value["instructions"]),
+    depends_on: problems.texts(
+      `${where}.depends_on`,
+      value["depends_on"],
+      limits.dependenciesMax
+    ) as ReadonlyArray<TaskId>,
+    priority: priority as PlanTask["priority"],
+    evidence: evidenceList(problems, `${where}.evidence`, value["evidence"]),
+    ...(role === undefined ? {} : { role: problems.text(`${where}.role`, role, 64) }),
+    ...(criteria.length === 0 ? {} : { success_criteria: criteria })
+  }
+}
+
+/** Tasks that wait for each other, in order, the first one again at the end; nothing when there are none. */
+export const cycleOf = (
+  tasks: ReadonlyArray<Pick<PlanTask, "task_id" | "depends_on">>
+): ReadonlyArray<string> | undefined => {
+  const left = new Map<string, ReadonlyArray<string>>(tasks.map((one) => [one.task_id, one.depends_on]))
+  const needed = new Map<string, number>(
+    tasks.map((one) => [one.task_id, one.depends_on.filter((id) => left.has(id)).length])
+  )
+  const dependants = new Map<string, Array<string>>()
+  for (const one of tasks)
+    for (const id of one.depends_on) dependants.set(id, [...(dependants.get(id) ?? []), one.task_id])
+  const free = [...needed].filter(([, count]) => count === 0).map(([id]) => id)
+  for (let id = free.pop(); id !== undefined; id = free.pop()) {
+    left.delete(id)
+    for (const next of dependants.get(id) ?? []) {
+      const count = (needed.get(next) ?? 0) - 1
+      needed.set(next, count)
+      if (count === 0) free.push(next)
+    }
+  }
+  const first = left.keys().next().value
+  if (first === undefined) return undefined
+  return walkRound(left, first)
+}
+
+/** Everything that is left depends on something that is left, so the walk comes round. */
+const walkRound = (left: ReadonlyMap<string, ReadonlyArray<string>>, first: string): ReadonlyArray<string> => {
+  const path: Array<string> = []
+  let next: string | undefined = first
+  while (next !== undefined && !path.includes(next)) {
+    path.push(next)
+    next = left.get(next)?.find((id) => left.has(id))
+  }
+  const at = next ?? first
+  return [...path.slice(path.indexOf(at)), at]
+}
+
+const checkGraph = (problems: Problems, tasks: ReadonlyArray<PlanTask>, known: ReadonlySet<string>): void => {
+  const ids = new Set<string>(known)
+  for (const { task_id: id } of tasks) {
+    if (ids.has(id)) problems.add(id, "there are two tasks with this id")
+    ids.add(id)
+  }
+  for (const { depends_on: wanted, task_id: id } of tasks) {
+    for (const other of wanted) {
+      if (!ids.has(other)) problems.add(id, `depends on ${other}, and there is no such task`)
+    }
+  }
+  const cycle = cycleOf(tasks)
+  if (cycle !== undefined) problems.add("tasks", `wait for each other: ${cycle.join(" → ")}`)
+}
+
+/** The tasks of a plan. Those that are there already may be depended on. */
+export const parseTasks = (
+  value: unknown,
+  known: ReadonlySet<string> = new Set()
+): Checked<ReadonlyArray<PlanTask>> => {
+  const problems = new Problems()
+  const list = Array.isArray(value) ? value : []
+  if (list.length === 0) problems.add("tasks", "a plan has at least one task")
+  if (list.length >= limits.tasksMax) {
+    problems.add("tasks", `a plan has fewer than ${limits.tasksMax} tasks, this one has ${list.length}: group them`)
+    return problems.checked([])
+  }
+  const tasks = list.flatMap((one, index) => taskOf(problems, `tasks[${index}]`, one) ?? [])
+  if (problems.list.length === 0) checkGraph(problems, tasks, known)
+  return problems.checked(tasks)
+}

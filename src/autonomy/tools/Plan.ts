@@ -1,0 +1,197 @@
+// The tools of the orchestrator: submit a plan, change one that has come to a standstill, or give the goal up. And the one
+// with which a worker leaves a note on its task.
+import { orchestratorIdOf } from "../../machine/Schedule.ts"
+import type { PlanState } from "../../machine/State.ts"
+import type { TaskId } from "../../rune/Ids.ts"
+import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
+import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
+import type { Input, Tool } from "../../tool/Tool.ts"
+import { maySelfApprove, offer, type Tools } from "../Desk.ts"
+import { limits } from "../Limits.ts"
+import { Problems, parseTasks } from "../PlanCheck.ts"
+import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
+
+const evidence = list(
+  object(
+    {
+      type: { enum: ["command", "file", "report"] },
+      command: { anyOf: [text("a shell command line"), list({ type: "string" }, "a program and its arguments")] },
+      expected_exit: { type: "integer", description: "0 unless told" },
+      path: text("of the file that must exist, or of the test report (JUnit XML, TAP, JSON)")
+    },
+    ["type"]
+  ),
+  "how the server will see that the task is done; at least one"
+)
+
+const task = object(
+  {
+    id: text("short and unique, such as t1"),
+    title: text("one line"),
+    instructions: text("all a worker has to know; it sees nothing else"),
+    depends_on: list({ type: "string" }, "ids of tasks that must be done before"),
+    priority: { enum: ["critical", "high", "medium", "low"] },
+    role: text("worker unless told"),
+    success_criteria: list({ type: "string" }, "what must be true at the end"),
+    evidence
+  },
+  ["id", "title", "instructions", "evidence"]
+)
+
+const noPlan = wrong("there is no goal that this conversation pursues", "no_plan")
+
+const sameTasks = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): boolean =>
+  JSON.stringify(plan.tasks.map((one) => one.task)) === JSON.stringify(tasks)
+
+const holdsCommand = (tasks: ReadonlyArray<PlanTask>): boolean =>
+  tasks.some((one) => one.evidence?.some((spec) => spec.type === "command") === true)
+
+const unheld =
+  "its evidence runs commands, nothing here holds them (no sandbox), and the policy is not full_access: a person has to approve the plan"
+
+const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const { conversation } = context
+  const state = conversation.state()
+  const { plan } = state
+  if (plan === null) return noPlan
+  const parsed = parseTasks(input["tasks"])
+  if (parsed._tag === "Faulty") return faulty("plan", parsed.problems)
+  // The call was cut off after it had taken effect.
+  if (context.attempt > 1 && plan.revision > 0 && sameTasks(plan, parsed.value)) return done("The plan is on record.")
+  const needsApproval = holdsCommand(parsed.value) && !maySelfApprove(state, tools.runner)
+  const summary = input["summary"]
+  const refusal = await offer(conversation, {
+    _tag: "AdvancePlan",
+    plan_id: plan.plan_id,
+    step: {
+      _tag: "CreatePlan",
+      payload: {
+        plan_id: plan.plan_id,
+        tasks: parsed.value,
+        revision: plan.revision + 1,
+        ...(typeof summary === "string" ? { summary } : {}),
+        ...(needsApproval ? { needs_approval: unheld } : {})
+      }
+    }
+  })
+  if (refusal !== undefined) return wrong(`a plan is not expected now: ${refusal.message}`, "not_expected")
+  return done(`The plan is on record: ${parsed.value.length} tasks. Nothing more is to be done now.`)
+}
+
+const noteOf = async (plan: PlanState, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const problems = new Problems()
+  const note = problems.text("note", input["note"], limits.findingCharsMax)
+  const own = plan.tasks.find((one) => one.agent_id === context.agent_id)
+  if (own === undefined) problems.add("note", "you work on no task of this plan")
+  if (problems.list.length > 0 || own === undefined) return faulty("note", problems.list)
+  const change: PlanChange = { type: "task_noted", task_id: own.task.task_id as TaskId, note }
+  const payload = { plan_id: plan.plan_id, changes: [change] }
+  const refusal = await offer(context.conversation, {
+    _tag: "AdvancePlan",
+    plan_id: plan.plan_id,
+    step: { _tag: "UpdatePlan", payload }
+  })
+  return refusal === undefined ? done("Noted; whoever reviews will read it.") : wrong(refusal.message, "not_expected")
+}
+
+type Changes = { readonly changes: ReadonlyArray<PlanChange>; readonly problems: Problems }
+
+const cancellation = (problems: Problems, value: unknown): PlanChange => {
+  const given = (value ?? {}) as Readonly<Record<string, unknown>>
+  const id = problems.text("cancel.id", given["id"], 64) as TaskId
+  return { type: "task_cancelled", task_id: id, reason: problems.text("cancel.reason", given["reason"] ?? "dropped") }
+}
+
+const listed = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+const changesOf = (plan: PlanState, input: Input): Changes => {
+  const problems = new Problems()
+  const known = new Set<string>(plan.tasks.map((one) => one.task.task_id))
+  const read = (name: "add" | "change"): ReadonlyArray<PlanTask> => {
+    const given = listed(input[name])
+    if (given.length === 0) return []
+    const parsed = parseTasks(given, name === "add" ? known : new Set())
+    if (parsed._tag === "Sound") return parsed.value
+    // Tasks that are changed may depend on those that stay.
+    const isForeign = (problem: string): boolean =>
+      name === "change" && [...known].some((id) => problem.endsWith(`depends on ${id}, and there is no such task`))
+    for (const problem of parsed.problems) if (!isForeign(problem)) problems.add(name, problem)
+    return []
+  }
+  const changed = read("change")
+  for (const one of changed) if (!known.has(one.task_id)) problems.add("change", `there is no task ${one.task_id}`)
+  const cancelled = listed(input["cancel"]).map((one) => cancellation(problems, one))
+  const changes: ReadonlyArray<PlanChange> = [
+    ...changed.map((one): PlanChange => ({ type: "task_changed", task: one })),
+    ...read("add").map((one): PlanChange => ({ type: "task_added", task: one })),
+    ...cancelled
+  ]
+  if (changes.length === 0 && problems.list.length === 0) problems.add("changes", "nothing is changed")
+  return { changes, problems }
+}
+
+const updatePlan = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const { conversation } = context
+  const { plan } = conversation.state()
+  if (plan === null) return noPlan
+  if (context.agent_id !== orchestratorIdOf(plan.plan_id)) return noteOf(plan, input, context)
+  const { changes, problems } = changesOf(plan, input)
+  const checked = problems.checked(changes)
+  if (checked._tag === "Faulty") return faulty("change", checked.problems)
+  const refusal = await offer(conversation, {
+    _tag: "AdvancePlan",
+    plan_id: plan.plan_id,
+    step: { _tag: "UpdatePlan", payload: { plan_id: plan.plan_id, changes: checked.value } }
+  })
+  return refusal === undefined ? done("The plan is changed.") : wrong(refusal.message, "not_expected")
+}
+
+const giveUp = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const { conversation } = context
+  const { plan } = conversation.state()
+  if (plan === null) return noPlan
+  const problems = new Problems()
+  const summary = problems.text("reason", input["reason"], limits.findingCharsMax)
+  if (problems.list.length > 0) return faulty("reason", problems.list)
+  const payload = { plan_id: plan.plan_id, reason: "unresolvable", summary }
+  const refusal = await offer(conversation, {
+    _tag: "AdvancePlan",
+    plan_id: plan.plan_id,
+    step: { _tag: "GiveUp", payload }
+  })
+  return refusal === undefined ? done("The goal is given up.") : wrong(refusal.message, "not_expected")
+}
+
+export const makeSubmitPlan = (tools: Tools): Tool =>
+  ownTool({
+    name: "submit_plan",
+    description: "Hands in the plan for the goal: all its tasks, in place of any plan before.",
+    parameters: object({ summary: text("the plan in two sentences"), tasks: list(task, "the tasks") }, ["tasks"]),
+    effect_class: "idempotent",
+    run: (input, context) => submitPlan(tools, input, context)
+  })
+
+export const updatePlanTool: Tool = ownTool({
+  name: "update_plan",
+  description:
+    "Changes the plan: add, change or cancel tasks (for the orchestrator), or leaves a note on your own task (for workers).",
+  parameters: object(
+    {
+      add: list(task, "new tasks"),
+      change: list(task, "tasks as they are to be from now on; they start anew"),
+      cancel: list(object({ id: text("of the task"), reason: text("why") }, ["id"]), "tasks to drop"),
+      note: text("workers: progress, or a change that the plan needs")
+    },
+    []
+  ),
+  effect_class: "effect",
+  run: updatePlan
+})
+
+export const giveUpTool: Tool = ownTool({
+  name: "give_up",
+  description: "Says that the goal cannot be met, and why. Only when the work has come to a standstill.",
+  parameters: object({ reason: text("for the person whose goal it is") }, ["reason"]),
+  effect_class: "effect",
+  run: giveUp
+})

@@ -1,0 +1,149 @@
+/** Deciding about plans: a goal is taken up, and every step of its loop is written with all that belongs to it. */
+import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
+import type { PlanChange } from "../../rune/kinds/plan.ts"
+import { type AutonomyCommand, autonomy } from "../Autonomy.ts"
+import type { PlanRequest } from "../Command.ts"
+import { draft } from "../Drafts.ts"
+import type { StopReason } from "../LoopBreakers.ts"
+import { stopSummary } from "../PlanSummary.ts"
+import { isActive } from "../Schedule.ts"
+import { agentOf, isAlive } from "../Select.ts"
+import type { ConversationState, PlanState, TaskStatus } from "../State.ts"
+import { agentDeciders } from "./agent.ts"
+import type { Deciders, Drafting } from "./Drafting.ts"
+import { endAgent } from "./Ending.ts"
+import { messageDeciders } from "./message.ts"
+
+type Of<Tag extends PlanRequest["_tag"]> = Extract<PlanRequest, { readonly _tag: Tag }>
+
+const takesGoals: ReadonlySet<string> = new Set(["created", "active"])
+
+const submitGoal = (sheet: Drafting, command: Of<"SubmitGoal">): undefined => {
+  const { plan, session } = sheet.state
+  if (!takesGoals.has(session.status)) {
+    sheet.refuse("invalid_state", `Session is ${session.status}: it takes no goal`, { state: session.status })
+  }
+  if (plan !== null && !autonomy.terminal.includes(plan.status)) {
+    sheet.refuse("invalid_state", `${plan.plan_id} is still ${plan.status}`, { state: plan.status })
+  }
+  if (plan?.plan_id === command.payload.plan_id) {
+    sheet.refuse("invalid_state", `${plan.plan_id} is over: another goal is another plan`, { state: plan.status })
+  }
+  sheet.write(draft("plan.goal_received", command.payload))
+}
+
+/** What a task must be for a step to apply to it. */
+const before: { readonly [Tag in AutonomyCommand["_tag"]]?: ReadonlyArray<TaskStatus> } = {
+  AssignTask: ["pending", "failed"],
+  StartTask: ["assigned"],
+  CompleteTask: ["running"],
+  FailTask: ["assigned", "running"]
+}
+
+type TaskStep = Extract<AutonomyCommand, { readonly _tag: "AssignTask" | "StartTask" | "CompleteTask" | "FailTask" }>
+
+const requireTask = (sheet: Drafting, plan: PlanState, step: AutonomyCommand, written: Map<TaskId, TaskStatus>) => {
+  const wanted = before[step._tag]
+  if (wanted === undefined) return
+  const { task_id: id } = (step as TaskStep).payload
+  const found = plan.tasks.find((one) => one.task.task_id === id)
+  if (found === undefined) return sheet.refuse("not_found", `no task ${id} in ${plan.plan_id}`)
+  const status = written.get(id) ?? found.status
+  if (!wanted.includes(status)) {
+    return sheet.refuse("invalid_state", `${id} is ${status}: ${step._tag} does not apply`, { state: status })
+  }
+  if (step._tag === "AssignTask") written.set(id, "assigned")
+}
+
+/** What is being worked on is not changed under whoever works on it. */
+const requireChangeable = (sheet: Drafting, plan: PlanState, change: PlanChange): undefined => {
+  if (change.type === "task_noted") return
+  const id = change.type === "task_cancelled" ? change.task_id : change.task.task_id
+  const found = plan.tasks.find((one) => one.task.task_id === id)
+  if (change.type === "task_added") {
+    return found === undefined ? undefined : sheet.refuse("invalid_state", `there is a task ${id} already`)
+  }
+  if (found !== undefined && isActive(found)) {
+    sheet.refuse("invalid_state", `${id} is ${found.status}: it cannot be changed now`, { state: found.status })
+  }
+}
+
+const planIdsOf = (step: AutonomyCommand): ReadonlyArray<PlanId> =>
+  step._tag === "PassCritique" ? [step.critique.payload.plan_id, step.met.payload.plan_id] : [step.payload.plan_id]
+
+const requireStep = (
+  sheet: Drafting,
+  plan: PlanState,
+  step: AutonomyCommand,
+  written: Map<TaskId, TaskStatus>
+): undefined => {
+  if (planIdsOf(step).some((id) => id !== plan.plan_id)) {
+    return sheet.refuse("bad_request", `${step._tag} speaks of another plan than ${plan.plan_id}`)
+  }
+  if (step._tag === "UpdatePlan") for (const change of step.payload.changes) requireChangeable(sheet, plan, change)
+  if ((step._tag === "ApprovePlan" || step._tag === "RejectPlan") && plan.status === "planning" && !plan.proposed) {
+    return sheet.refuse("invalid_state", "no plan has been submitted yet", { state: plan.status })
+  }
+  requireTask(sheet, plan, step, written)
+}
+
+const stopSteps = ["ExhaustBudget", "GiveUp", "Cancel", "BreakLoop"] as const
+type StopStep = Extract<AutonomyCommand, { readonly _tag: (typeof stopSteps)[number] }>
+
+const isStop = (step: AutonomyCommand): step is StopStep => (stopSteps as ReadonlyArray<string>).includes(step._tag)
+
+/** Whoever stops a goal, the log says how far it had come. */
+const summedUp = (state: ConversationState, plan: PlanState, step: AutonomyCommand): AutonomyCommand => {
+  if (!isStop(step)) return step
+  return { ...step, payload: { ...step.payload, summary: stopSummary(state, plan, step.payload) } }
+}
+
+/** The conversation ends, and with it the goal that is pursued in it. */
+export const stopPlan = (sheet: Drafting, reason: StopReason): undefined => {
+  const { plan } = sheet.state
+  if (plan === null || autonomy.terminal.includes(plan.status)) return
+  const step: AutonomyCommand = { _tag: "Cancel", payload: { plan_id: plan.plan_id, reason } }
+  sheet.step(autonomy, plan.status, summedUp(sheet.state, plan, step))
+}
+
+const dismiss = (sheet: Drafting, agentIds: ReadonlyArray<AgentId>): undefined => {
+  for (const id of agentIds) {
+    const agent = agentOf(sheet.state, id)
+    if (agent !== undefined && isAlive(agent)) endAgent(sheet, agent, { reason: "work_is_over", force: true })
+  }
+}
+
+const say = (sheet: Drafting, { say: said, spawn }: Of<"AdvancePlan">): undefined => {
+  if (said === undefined) return
+  const { agent_id, content } = said
+  if (spawn?.agent_id === agent_id) {
+    return sheet.write(draft("turn.queued", { input: content, mode: "queue" }, { agent_id }))
+  }
+  messageDeciders.PostMessage(sheet, { _tag: "PostMessage", agent_id, content, mode: "queue" })
+}
+
+const advance = (sheet: Drafting, command: Of<"AdvancePlan">): undefined => {
+  const { plan } = sheet.state
+  if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
+  const written = new Map<TaskId, TaskStatus>()
+  let { status } = plan
+  for (const step of [command.step, ...(command.also ?? [])]) {
+    requireStep(sheet, plan, step, written)
+    status = sheet.step(autonomy, status, summedUp(sheet.state, plan, step))
+  }
+  if (command.spawn !== undefined) agentDeciders.SpawnAgent(sheet, { _tag: "SpawnAgent", spec: command.spawn })
+  say(sheet, command)
+  dismiss(sheet, command.dismiss ?? [])
+}
+
+const prompt = (sheet: Drafting, command: Of<"PromptTeam">): undefined => {
+  const { plan } = sheet.state
+  if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
+  const { agent_id, content } = command
+  if (agentOf(sheet.state, agent_id)?.turns !== command.turns) {
+    return sheet.refuse("invalid_state", `${agent_id} has been asked again meanwhile`, { state: plan.status })
+  }
+  messageDeciders.PostMessage(sheet, { _tag: "PostMessage", agent_id, content, mode: "queue" })
+}
+
+export const planDeciders: Deciders<PlanRequest> = { SubmitGoal: submitGoal, AdvancePlan: advance, PromptTeam: prompt }

@@ -3,7 +3,7 @@
 // descriptor, where no list of processes shows them.
 import { realpathSync, statSync } from "node:fs"
 import { SandboxRefused } from "./Errors.ts"
-import { type Identity, launch, type Staged, stagedAt } from "./Launcher.ts"
+import { type Identity, launch, launchClosing, type Staged, stagedAt } from "./Launcher.ts"
 import { outOfMemoryScore, sandboxLimits } from "./Limits.ts"
 import { isInside, type Mount, planMounts, rootOf } from "./Mounts.ts"
 import type { LimitInForce, SandboxedCommand, SandboxRequest } from "./Port.ts"
@@ -16,6 +16,8 @@ export interface BubblewrapParts {
   readonly filter: Uint8Array | undefined
   /** How to become somebody else first; undefined when the server has no privileges to lose, or none can be dropped. */
   readonly drop: { readonly perl: string; readonly identity: Identity } | undefined
+  /** Closes descriptors that this process was left with by whoever started it; undefined when there are none. */
+  readonly closer: { readonly perl: string } | undefined
   readonly home: string | undefined
   readonly hidden: ReadonlyArray<string>
 }
@@ -159,9 +161,12 @@ export const bubblewrapped = (parts: BubblewrapParts, request: SandboxRequest): 
     ...(parts.filter === undefined ? [] : [parts.filter])
   ]
   const descriptorMax = argumentsDescriptor + descriptors.length - 1
-  const { args, file } =
-    identity === undefined || parts.drop === undefined
-      ? { file: parts.bwrap, args: command.slice(1) }
-      : launch({ perl: parts.drop.perl, machine: parts.machine, identity, staged, descriptorMax, command })
-  return { file, args, directory: "/", environment: {}, descriptors, isNamespace: true }
+  const begin = (): Pick<SandboxedCommand, "file" | "args"> => {
+    const common = { machine: parts.machine, descriptorMax, command }
+    if (identity !== undefined && parts.drop !== undefined)
+      return launch({ ...common, perl: parts.drop.perl, identity, staged })
+    if (parts.closer !== undefined) return launchClosing({ ...common, perl: parts.closer.perl })
+    return { file: parts.bwrap, args: command.slice(1) }
+  }
+  return { ...begin(), directory: "/", environment: {}, descriptors, isNamespace: true }
 }

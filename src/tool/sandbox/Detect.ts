@@ -1,6 +1,17 @@
 // Finds out, once, what can hold commands on this machine: by running one in the sandbox and believing only what that
 // one saw. A level is claimed when every promise of it was kept in the trial; otherwise the next weaker one is tried.
-import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { type BubblewrapParts, bubblewrapped, limitsInForce } from "./Bubblewrap.ts"
@@ -57,6 +68,21 @@ const directoryOr = (path: string): string | undefined => {
   return isThere === true ? realpathSync(path) : undefined
 }
 
+/** Whether this process was started with descriptors that it would pass on: its own are closed in every child. */
+const hasStrayDescriptors = (): boolean => {
+  const closesOnExec = 0o2_000_000
+  return readdirSync("/proc/self/fdinfo").some((name) => {
+    if (Number(name) <= 2) return false
+    try {
+      const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "utf8"))?.[1] ?? "0"
+      return (Number.parseInt(flags, 8) & closesOnExec) === 0
+    } catch {
+      // It was the one that listed the others.
+      return false
+    }
+  })
+}
+
 interface Candidate {
   readonly level: SandboxLevel
   readonly parts: BubblewrapParts
@@ -68,7 +94,8 @@ const candidatesOf = (options: SandboxOptions, bwrap: string, machine: Machine):
   const isRoot = process.getuid?.() === 0
   const drop = isRoot && perl !== undefined ? { perl, identity: options.identity ?? defaultIdentity } : undefined
   const hidden = [options.dataDirectory, ...(options.hidden ?? [])].map(realOr)
-  const base = { bwrap, machine, home: directoryOr(options.home), hidden }
+  const closer = perl !== undefined && hasStrayDescriptors() ? { perl } : undefined
+  const base = { closer, bwrap, machine, home: directoryOr(options.home), hidden }
   const filter = assembleFilter(machine)
   const who = isRoot
     ? "commands of a root server run as the owner of the workspace or as nobody"

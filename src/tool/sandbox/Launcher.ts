@@ -28,6 +28,19 @@ const numbers: Readonly<Record<Machine, { readonly [name: string]: number }>> = 
   arm64: { close: 57, unshare: 97, mount: 40, prctl: 167, setresuid: 147, setresgid: 149 }
 }
 
+/** Closes every descriptor above $kept. */
+const closeOthers = (closeNumber: number | undefined): string => `
+opendir(my $open, "/proc/self/fd") or fail("descriptors");
+for (grep { /^\\d+$/ && $_ > $kept && $_ != fileno($open) } readdir $open) { syscall(${closeNumber}, $_ + 0) }
+closedir $open;`
+
+const closingScript = (machine: Machine): string => `
+use strict;
+sub fail { print STDERR "${launcherPrefix}$_[0]: $!\\n"; exit ${launcherExitCode} }
+my $kept = shift(@ARGV) + 0;
+${closeOthers(numbers[machine]["close"])}
+exec { $ARGV[0] } @ARGV or fail("start $ARGV[0]");`
+
 const script = (machine: Machine): string => {
   const call = numbers[machine]
   return `
@@ -40,9 +53,7 @@ my ($root, $place) = ("/", "/tmp");
 chdir "/" or fail("root directory");
 syscall(${call["unshare"]}, 0x20000) == 0 or fail("mount namespace");
 syscall(${call["mount"]}, $none, $root, 0, 0x44000, 0) == 0 or fail("private mounts");
-opendir(my $open, "/proc/self/fd") or fail("descriptors");
-for (grep { /^\\d+$/ && $_ > $kept && $_ != fileno($open) } readdir $open) { syscall(${call["close"]}, $_ + 0) }
-closedir $open;
+${closeOthers(call["close"])}
 my (@trees, %spaces);
 for (1 .. $count) {
   my ($path, $from, $group) = splice(@ARGV, 0, 3);
@@ -112,4 +123,15 @@ export const launch = (options: {
     ...options.staged.flatMap(({ owner, path }) => [path, String(owner?.uid ?? -1), String(owner?.gid ?? -1)]),
     ...options.command
   ]
+})
+
+/** The command line that leaves behind every descriptor but the command's own, and goes on as the command. */
+export const launchClosing = (options: {
+  readonly perl: string
+  readonly machine: Machine
+  readonly descriptorMax: number
+  readonly command: ReadonlyArray<string>
+}): { readonly file: string; readonly args: ReadonlyArray<string> } => ({
+  file: options.perl,
+  args: ["-e", closingScript(options.machine), "--", String(options.descriptorMax), ...options.command]
 })

@@ -18,6 +18,8 @@ export const sandboxLimits = {
   hiddenBytesMax: 4_096,
   /** Submodules whose hooks are protected one by one. */
   submodulesMax: 64,
+  /** Sockets of services that are hidden one by one, beyond the directories that hold most of them. */
+  socketsMax: 128,
   /** Roots of one request. */
   rootsMax: 16,
   probeTimeoutMs: 10_000

@@ -1,7 +1,7 @@
 // What a command finds in the file system: everything can be read and nothing written, except that its roots are
 // writable, that homes, sockets and secrets are not there, and that it has a temporary directory and a home of its own.
 // A plan is a list of places; the deeper place always wins, so their order cannot be got wrong.
-import { lstatSync, readdirSync, realpathSync, type Stats, statSync } from "node:fs"
+import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs"
 import { dirname, isAbsolute, join, relative, sep } from "node:path"
 import { SandboxRefused } from "./Errors.ts"
 import { sandboxLimits } from "./Limits.ts"
@@ -153,11 +153,16 @@ const repositoryOf = (root: string): ReadonlyArray<Mount> => {
   ]
 }
 
+/** The directories that lead to a path, from the top. */
+const waysTo = (path: string): ReadonlyArray<string> => {
+  const ways: Array<string> = []
+  for (let way = dirname(path); way !== dirname(way); way = dirname(way)) ways.unshift(way)
+  return ways
+}
+
 /** Directories on the way to a root that its user may not pass are replaced by empty ones. */
 const passages = (root: string, mayPass: MountFacts["mayPass"]): ReadonlyArray<Mount> => {
-  const ways: Array<string> = []
-  for (let way = dirname(root); way !== dirname(way); way = dirname(way)) ways.unshift(way)
-  const blocked = ways.find((way) => !mayPass(way))
+  const blocked = waysTo(root).find((way) => !mayPass(way))
   return blocked === undefined ? [] : [{ at: blocked, kind: "empty" }]
 }
 
@@ -177,6 +182,15 @@ const resolverPlan = (): ReadonlyArray<Mount> => {
   return isInside("/run", real) ? [{ at: real, kind: "readonly" }] : []
 }
 
+/** Sockets of services, wherever they lie: a path is enough to talk to one, and a read-only one is still a path. */
+const socketsOutside = (isReachable: (path: string) => boolean): ReadonlyArray<Mount> => {
+  const paths = readFileSync("/proc/net/unix", "utf8")
+    .split("\n")
+    .flatMap((line) => /^(?:\S+ +){6}\S+ (\/.*)$/.exec(line)?.[1] ?? [])
+    .filter((path) => visibleKind(path) === "other" && isReachable(path))
+  return [...new Set(paths)].slice(0, sandboxLimits.socketsMax).map((at) => ({ at, kind: "blank" }))
+}
+
 /** Places in the order in which they have to be made: the deeper ones later, one for each path. */
 const inOrder = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
   const byPath = new Map(mounts.map((mount) => [mount.at, mount]))
@@ -192,7 +206,11 @@ export const planMounts = (
   const { network, roots } = request
   for (const path of hidden)
     if (roots.includes(path)) throw new SandboxRefused("too_wide", path, "belongs to ECHS itself")
+  const places = ["/home", "/root", "/run", "/tmp", "/var/tmp", "/dev", "/proc", ...roots, ...hidden]
+  const isReachable = (path: string): boolean =>
+    !places.some((place) => isInside(place, path)) && waysTo(path).every(mayPass)
   return inOrder([
+    ...socketsOutside(isReachable),
     ...["/home", "/root", "/run"].flatMap(hide),
     { at: "/tmp", kind: "private" },
     ...(kindOf("/var/tmp") === "directory" ? [{ at: "/var/tmp", kind: "private" } as const] : []),

@@ -1,15 +1,19 @@
 // The system call filter as the kernel reads it: a small program in classic BPF, assembled here and handed to the
-// sandbox by descriptor. Refused calls answer EPERM; clone3 answers ENOSYS, so that libraries fall back to clone, whose
-// flags a filter can see; a call under the numbers of another machine ends the process.
+// sandbox by descriptor. Refused calls answer EPERM; clone3 and openat2 answer ENOSYS, so that libraries fall back to
+// calls whose arguments a filter can see; a call under the numbers of another machine ends the process.
 import {
   allowedFamilies,
   auditNumber,
+  creationFlags,
   inspectedCalls,
   type Machine,
+  type ModeCall,
+  modeCalls,
   namespaceFlags,
   numberOn,
   refusedCalls,
   refusedTerminalRequests,
+  setIdBits,
   x32Begin
 } from "./SystemCalls.ts"
 
@@ -60,6 +64,20 @@ const familyCheck: ReadonlyArray<Step> = [
   answer("refuse")
 ]
 
+const modeCheck = (call: ModeCall, callNumber: number | undefined): ReadonlyArray<Step> => {
+  if (callNumber === undefined) return []
+  const counts =
+    call.flagsArgument === undefined
+      ? []
+      : [load(place.argument(call.flagsArgument)), test(operation.anyBitOf, creationFlags, "next", "allow")]
+  return inspect(callNumber, [
+    ...counts,
+    load(place.argument(call.modeArgument)),
+    test(operation.anyBitOf, setIdBits, "refuse"),
+    answer("allow")
+  ])
+}
+
 const stepsFor = (machine: Machine): ReadonlyArray<Step> => {
   const numberOf = (name: keyof typeof inspectedCalls): number => inspectedCalls[name][machine === "x64" ? 0 : 1]
   const refused = Object.values(refusedCalls).flatMap((numbers) => numberOn(machine, numbers) ?? [])
@@ -69,7 +87,7 @@ const stepsFor = (machine: Machine): ReadonlyArray<Step> => {
     load(place.callNumber),
     ...(machine === "x64" ? [test(operation.atLeast, x32Begin, "absent")] : []),
     ...refused.map((callNumber) => test(operation.equals, callNumber, "refuse")),
-    test(operation.equals, numberOf("clone3"), "absent"),
+    ...[numberOf("clone3"), numberOf("openat2")].map((callNumber) => test(operation.equals, callNumber, "absent")),
     ...inspect(numberOf("clone"), [
       load(place.argument(0)),
       test(operation.anyBitOf, namespaceFlags, "refuse"),
@@ -80,6 +98,7 @@ const stepsFor = (machine: Machine): ReadonlyArray<Step> => {
       ...refusedTerminalRequests.map((request) => test(operation.equals, request, "refuse")),
       answer("allow")
     ]),
+    ...modeCalls.flatMap((call) => modeCheck(call, numberOn(machine, call.numbers))),
     ...inspect(numberOf("socket"), familyCheck),
     ...inspect(numberOf("socketpair"), familyCheck),
     answer("allow")

@@ -73,10 +73,36 @@ export const refusedCalls: Readonly<Record<string, Numbers>> = {
 export const inspectedCalls = {
   clone: [56, 220],
   clone3: [435, 435],
+  openat2: [437, 437],
   ioctl: [16, 29],
   socket: [41, 198],
   socketpair: [53, 199]
 } as const satisfies Readonly<Record<string, Numbers>>
+
+/** Calls that give a file its mode: where the mode is, and where flags say whether it counts. */
+export interface ModeCall {
+  readonly numbers: Numbers | readonly [x64: number, arm64: undefined]
+  readonly modeArgument: number
+  readonly flagsArgument?: number
+}
+
+/** None may make a program that runs with the rights of its owner: the owner may be root. */
+export const modeCalls: ReadonlyArray<ModeCall> = [
+  { numbers: [90, undefined], modeArgument: 1 }, // chmod
+  { numbers: [91, 52], modeArgument: 1 }, // fchmod
+  { numbers: [268, 53], modeArgument: 2 }, // fchmodat
+  { numbers: [452, 452], modeArgument: 2 }, // fchmodat2
+  { numbers: [85, undefined], modeArgument: 1 }, // creat
+  { numbers: [133, undefined], modeArgument: 1 }, // mknod
+  { numbers: [259, 33], modeArgument: 2 }, // mknodat
+  { numbers: [2, undefined], modeArgument: 2, flagsArgument: 1 }, // open
+  { numbers: [257, 56], modeArgument: 3, flagsArgument: 2 } // openat
+]
+
+export const setIdBits = 0o6000
+
+/** Flags of open that make a file: O_CREAT, and the bit of O_TMPFILE that is its own. */
+export const creationFlags = 0x40 | 0x40_0000
 
 /** As the kernel names the machine to a filter. */
 export const auditNumber: Readonly<Record<Machine, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 }

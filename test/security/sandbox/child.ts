@@ -1,0 +1,76 @@
+// Makes the attempts as whoever runs it, and prints what came of them: one JSON object.
+// Arguments: a directory that is its own; the name of a mutant or nothing; the names of attempts, or nothing for all.
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { makeProcesses } from "../../../src/tool/process/Processes.ts"
+import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
+import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
+import { attempts } from "./attempts.ts"
+import { keepsRoot, weakened } from "./mutants.ts"
+import { makeScene } from "./scene.ts"
+
+export interface AttemptReport {
+  readonly name: string
+  /** How it got out; nothing when it was held. */
+  readonly escaped?: string
+}
+
+export interface EscapeReport {
+  readonly level: string
+  readonly detail: string
+  readonly uid: number
+  readonly attempts: ReadonlyArray<AttemptReport>
+}
+
+const [base = "", mutant = "", only = ""] = process.argv.slice(2)
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+process.env["CANARY"] = "CANARY_VALUE"
+
+mkdirSync(join(base, "home"), { recursive: true })
+const sandbox = await detectSandbox({
+  dataDirectory: join(base, "data"),
+  hidden: [join(base, "named-key")],
+  home: join(base, "home"),
+  path,
+  ...(mutant === keepsRoot ? { levels: ["bubblewrap_as_root"] } : {})
+})
+const processes = makeProcesses({
+  sandbox: mutant === "" || mutant === keepsRoot ? sandbox : weakened(sandbox, mutant),
+  environment: allowedEnvironment({ ...process.env, PATH: path }),
+  overflowDirectory: join(base, "overflow")
+})
+
+const tryOne = async (attempt: (typeof attempts)[number]): Promise<AttemptReport> => {
+  const { clear, scene } = await makeScene(base)
+  try {
+    const environment = attempt.environment?.(scene)
+    const ended = await processes.run({
+      argv: ["sh", "-c", attempt.script(scene)],
+      directory: scene.workspace,
+      writable: [scene.workspace],
+      network: false,
+      ...(environment === undefined ? {} : { environment }),
+      outputCharsMax: 4_096,
+      timeoutMs: 20_000,
+      signal: new AbortController().signal
+    })
+    const damage = attempt.damage?.(scene)
+    const said = ended.stdout.includes("ESCAPED") ? ended.stdout.trim().slice(0, 200) : undefined
+    const escaped = said ?? damage ?? (ended.end === "timeout" ? "it did not end" : undefined)
+    return { name: attempt.name, ...(escaped === undefined ? {} : { escaped }) }
+  } finally {
+    clear()
+  }
+}
+
+const reports: Array<AttemptReport> = []
+const chosen = only === "" ? attempts : attempts.filter(({ name }) => only.split("\n").includes(name))
+for (const attempt of chosen) reports.push(await tryOne(attempt))
+await processes.close()
+const report: EscapeReport = {
+  level: sandbox.level,
+  detail: sandbox.detail,
+  uid: process.getuid?.() ?? -1,
+  attempts: reports
+}
+process.stdout.write(`${JSON.stringify(report)}\n`)

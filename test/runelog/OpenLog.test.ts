@@ -99,6 +99,37 @@ describe("a torn end", () => {
   })
 })
 
+describe("a segment that was being created", () => {
+  it("is forgotten when it has no header, no index and no frame; what is in it is kept", async () => {
+    const { files, firstIds } = await closed(40)
+    const path = segmentPath("a", 41)
+    for (const content of [Buffer.alloc(0), Buffer.from("not yet a header")]) {
+      const disk = await diskOf(withFiles(files, { [path]: content }))
+      const runelog = await openSmall({ disk, limits })
+      expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(bodies(40))
+      expect(await disk.exists(path)).toBe(false)
+      expect(await keptIn(disk)).toHaveLength(content.length > 0 ? 1 : 0)
+      await fill(runelog, "a", 41, 42)
+      expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(bodies(42))
+    }
+    expect(firstIds.length).toBeGreaterThan(2)
+  })
+
+  it("is made again from the journal, whatever became of it", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk })
+    await fill(runelog, "a", 1, 5)
+    const files = await snapshotOf(disk)
+    expect(files.has(segmentPath("a", 1))).toBe(false)
+    for (const content of [Buffer.alloc(0), Buffer.alloc(300, 7)]) {
+      const torn = await diskOf(withFiles(files, { [segmentPath("a", 1)]: content }))
+      const again = await openSmall({ disk: torn })
+      expect(bodiesOf(await contentOf(again, "a"))).toEqual(bodies(5))
+      expect(await keptIn(torn)).toEqual([])
+    }
+  })
+})
+
 describe("damage", () => {
   it("is a bad frame that good ones follow, or one that an index promised", async () => {
     const { files } = await closed(5)
@@ -133,6 +164,17 @@ describe("damage", () => {
       disk: await diskOf(withFiles(files, { [path]: files.get(path)!.subarray(0, end) }))
     })
     expect((await contentOf(again, "a")).error).toMatchObject({ reason: "the file ends inside a batch" })
+  })
+
+  it("is a segment that ends with a frame, but before what its index promised", async () => {
+    const { files } = await closed(5)
+    const path = segmentPath("a", 1)
+    const content = files.get(path)!
+    const end = content.length - FRAME_HEADER_BYTES - Buffer.byteLength(entryOf(5).body as string)
+    const runelog = await openSmall({ disk: await diskOf(withFiles(files, { [path]: content.subarray(0, end) })) })
+    const found = await contentOf(runelog, "a")
+    expect(bodiesOf(found)).toEqual(bodies(4))
+    expect(found.error).toMatchObject({ offset: end, reason: `bytes up to ${content.length} are missing` })
   })
 
   it("is a last segment without its header: what is before it can be read", async () => {

@@ -6,7 +6,7 @@ import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { CursorBeyondEnd, LogDamaged, LogUnknown, ReadInvalid, SegmentCorrupt } from "#runelog/Errors.ts"
 import { FileCache } from "#runelog/FileCache.ts"
-import { bytesOf, frameKind, sealFrame } from "#runelog/Frame.ts"
+import { bytesOf, FRAME_HEADER_BYTES, frameBytes, frameKind, sealFrame } from "#runelog/Frame.ts"
 import { sealedFiles } from "#runelog/Import.ts"
 import { decodeIndex, encodeIndex } from "#runelog/IndexFile.ts"
 import { KIB } from "#runelog/Limits.ts"
@@ -14,7 +14,7 @@ import { emptyLog } from "#runelog/LogState.ts"
 import { unopened } from "#runelog/OpenSegment.ts"
 import { resolveLimits } from "#runelog/Options.ts"
 import { Quarantine } from "#runelog/Quarantine.ts"
-import { readPage, readRaw } from "#runelog/Reader.ts"
+import { type RawPage, readPage, readRaw } from "#runelog/Reader.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { SegmentStore } from "#runelog/SegmentStore.ts"
 import { Slabs } from "#runelog/Slabs.ts"
@@ -161,6 +161,80 @@ describe("a frame larger than a page", () => {
       expect(pages, step).toEqual([1, 1, 1])
       await runelog.checkpoint()
     }
+  })
+})
+
+describe("a batch in memory", () => {
+  it("is read in pages that end between its frames, and go on there", async () => {
+    const runelog = await openSmall({ limits: inMemory })
+    await runelog.append("a", 1, [entryOf(1), entryOf(2), entryOf(3), entryOf(4), entryOf(5), entryOf(6)])
+    await runelog.append("a", 7, [entryOf(7), entryOf(8)])
+    for (const bytesMax of [0, 1, 60, 100, 150, 300, 10_000]) {
+      expect(bodiesOf(await contentOf(runelog, "a", { bytesMax }))).toEqual(bodies(1, 8))
+    }
+    const page = await runelog.read("a", { after: 1, bytesMax: 100 })
+    expect(page.frames.map(({ eventId }) => eventId)).toEqual([2, 3])
+    expect(page.next).toBe(3)
+  })
+})
+
+describe("a raw page", () => {
+  /** The bodies that lie in a page. */
+  const framesOf = ({ buffer, end, start, view }: RawPage): ReadonlyArray<string> => {
+    const found: Array<string> = []
+    for (let at = start; at < end; at += frameBytes(view, at)) {
+      found.push(buffer.toString("utf8", at + FRAME_HEADER_BYTES, at + frameBytes(view, at)))
+    }
+    return found
+  }
+
+  it("lies in the buffer it was asked into, and pages continue each other", async () => {
+    const runelog = await written(40)
+    await runelog.checkpoint()
+    const into = Buffer.alloc(500)
+    const seen: Array<string> = []
+    let after = 0
+    while (after < 40) {
+      const page = (await runelog.readRaw("a", { after, into }))!
+      expect(page.buffer).toBe(into)
+      expect(page).toMatchObject({ wanted: after + 1, head: 40 })
+      seen.push(...framesOf(page))
+      after = page.next
+    }
+    expect(seen).toEqual(bodies(1, 40))
+    expect(await runelog.readRaw("a", { after: 40, into })).toBeUndefined()
+  })
+
+  it("has a buffer of its own where a frame does not fit", async () => {
+    const runelog = await openSmall()
+    await runelog.append("a", 1, [{ body: "x".repeat(900) }])
+    await runelog.checkpoint()
+    for (const into of [Buffer.alloc(10), Buffer.alloc(500)]) {
+      const page = (await runelog.readRaw("a", { after: 0, into }))!
+      expect(page.buffer).not.toBe(into)
+      expect(framesOf(page)).toEqual(["x".repeat(900)])
+    }
+  })
+
+  it("is nothing where memory has the frames, and refused like any page", async () => {
+    const runelog = await written(5, { limits: inMemory })
+    const into = Buffer.alloc(500)
+    expect(await runelog.readRaw("a", { after: 0, into })).toBeUndefined()
+    expect(await errorOf(runelog.readRaw("a", { after: 6, into }))).toBeInstanceOf(CursorBeyondEnd)
+    expect(await errorOf(runelog.readRaw("a", { after: -1, into }))).toBeInstanceOf(ReadInvalid)
+    expect(await errorOf(runelog.readRaw("b", { after: 0, into }))).toEqual(new LogUnknown({ log: "b" }))
+  })
+
+  it("ends before damage, and the next is the damage", async () => {
+    const { files } = await closedFiles()
+    const path = segmentPath("a", 1)
+    const disk = await diskOf(withFiles(files, { [path]: flipBit(files.get(path)!, (offsetOf(10) + 40) * 8) }))
+    const runelog = await openSmall({ disk })
+    const into = Buffer.alloc(4096)
+    const page = (await runelog.readRaw("a", { after: 0, into }))!
+    expect(framesOf(page)).toEqual(bodies(1, 9))
+    expect(await errorOf(runelog.readRaw("a", { after: page.next, into }))).toBeInstanceOf(SegmentCorrupt)
+    expect(await errorOf(runelog.append("a", 61, [{ body: "no" }]))).toBeInstanceOf(LogDamaged)
   })
 })
 

@@ -5,6 +5,8 @@ import type { DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { LogDamaged, SegmentCorrupt } from "#runelog/Errors.ts"
+import { bytesOf } from "#runelog/Frame.ts"
+import { readBatchHeader } from "#runelog/JournalBatch.ts"
 import { KIB } from "#runelog/Limits.ts"
 import {
   bodiesOf,
@@ -14,6 +16,8 @@ import {
   entryOf,
   errorOf,
   fill,
+  flipBit,
+  journalPath,
   openSmall,
   segmentPath,
   snapshotOf,
@@ -59,13 +63,35 @@ describe("recovery", () => {
 
   it("holds no more memory than there may be", async () => {
     const disk = makeDiskMemory()
-    const limits = { ...lazy, pendingBytesMax: 64 * KIB, journalFileBytes: 512 * KIB, inFlightBytesMax: 512 * KIB }
+    const limits = {
+      ...lazy,
+      segmentBytes: 1024 * KIB,
+      pendingBytesMax: 64 * KIB,
+      journalFileBytes: 512 * KIB,
+      inFlightBytesMax: 512 * KIB
+    }
     const runelog = await openSmall({ disk, limits: { ...limits, pendingBytesMax: 2048 * KIB } })
     for (let eventId = 1; eventId <= 80; eventId++)
       await runelog.append("a", eventId, [{ body: `${eventId}${"x".repeat(3000)}` }])
+    await runelog.append("b", 1, [{ body: "beside it" }])
     const copy = await diskOf(await snapshotOf(disk))
-    const again = await openSmall({ disk: copy, limits })
-    expect(again.recovered.batches).toBe(80)
+    let writes = 0
+    const counted = withCalls(copy, {
+      open: async (path, mode) => {
+        const file = await copy.open(path, mode)
+        if (!path.endsWith(".seg")) return file
+        const write: DiskFile["write"] = (...args) => {
+          writes += 1
+          return file.write(...args)
+        }
+        return { ...fileCalls(file), write }
+      }
+    })
+    const again = await openSmall({ disk: counted, limits })
+    expect(again.recovered).toMatchObject({ batches: 81, frames: 81 })
+    // Written piece by piece as memory fills, and "b" only once.
+    expect(writes).toBeGreaterThan(8)
+    expect(writes).toBeLessThan(40)
     expect(again.stats.memoryBytes).toBe(0)
     expect(bodiesOf(await contentOf(again, "a")).map((body) => Number.parseInt(body, 10))).toEqual(
       Array.from({ length: 80 }, (_, at) => at + 1)
@@ -135,6 +161,37 @@ describe("recovery", () => {
     const kept = (await missing.list(`${directory}/quarantine`)).map(({ name }) => name)
     expect(kept.filter((name) => name.endsWith(".frames"))).toHaveLength(3)
     expect(kept).toContain("a.json")
+  })
+
+  it("keeps frames that would start a segment behind nothing, unless the journal stays as it is", async () => {
+    const disk = makeDiskMemory()
+    const limits = { ...lazy, segmentBytes: 300 }
+    const runelog = await openSmall({ disk, limits })
+    await runelog.append("a", 1, [{ body: "x".repeat(100) }])
+    await runelog.checkpoint()
+    // Each starts a segment of its own.
+    for (const eventId of [2, 3, 4]) await runelog.append("a", eventId, [{ body: "x".repeat(250) }])
+    const files = await snapshotOf(disk)
+    const gone = Object.fromEntries(
+      [...files.keys()].flatMap((path) => (path.includes("/runelog/a/") ? [[path, undefined]] : []))
+    )
+    const framesKept = async (changes: Record<string, Uint8Array>): Promise<number> => {
+      const damaged = await diskOf(withFiles(files, { ...gone, ...changes }))
+      const again = await openSmall({ disk: damaged, limits })
+      expect(await again.head("a")).toBe(0)
+      expect((await contentOf(again, "a")).error).toMatchObject({
+        reason: "the log ends at event 0, the journal goes on with 2"
+      })
+      expect(again.readOnly === undefined).toBe(Object.keys(changes).length === 0)
+      return (await damaged.list(`${directory}/quarantine`)).filter(({ name }) => name.endsWith(".frames")).length
+    }
+    expect(await framesKept({})).toBe(3)
+    const journal = files.get(journalPath())!
+    const batches = Array.from({ length: journal.length / 4096 }, (_, page) => page * 4096).filter(
+      (at) => at > 0 && readBatchHeader(bytesOf(Buffer.from(journal)), at) !== undefined
+    )
+    // A hole before the last batch: the journal is damaged, read-only, and has what it has.
+    expect(await framesKept({ [journalPath()]: flipBit(journal, (batches.at(-2)! + 4) * 8) })).toBe(0)
   })
 
   it("names the segment when it ends before the journal goes on", async () => {

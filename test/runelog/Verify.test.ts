@@ -268,6 +268,43 @@ describe("what a stop without warning leaves", () => {
   })
 })
 
+describe("the border between segments and journal", () => {
+  const laid = async (lay: (runelog: Runelog) => Promise<void>): Promise<Snapshot> => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: { segmentWriteBytes: 1024 * KIB } })
+    await lay(runelog)
+    return snapshotOf(disk)
+  }
+
+  it("is sound behind a seal, and inside a segment that was thinned since", async () => {
+    const sealed = await laid(async (runelog) => {
+      await fill(runelog, "a", 1, 5)
+      await runelog.checkpoint()
+      await runelog.seal("a")
+      await fill(runelog, "a", 6, 8)
+    })
+    expect(await reportOf(sealed)).toMatchObject({ problems: [], sealed: 1, batches: 3 })
+    const thinned = await laid(async (runelog) => {
+      await fill(runelog, "a", 1, 2)
+      await runelog.checkpoint()
+      for (const eventId of [3, 4, 5]) {
+        const role = eventId < 5 ? ("delta" as const) : ("supersedes" as const)
+        await runelog.append("a", eventId, [{ body: "x", role, stream: 1 }])
+      }
+      await runelog.seal("a")
+    })
+    expect(await reportOf(thinned)).toMatchObject({ problems: [], sealed: 1, batches: 3, thinnedEvents: 2 })
+  })
+
+  it("is not judged where the segment before it says nothing", async () => {
+    const files = await openFiles()
+    const path = segmentPath("a", 1)
+    expect((await reportOf(files, { [path]: flipBit(files.get(path)!, 100 * 8) })).problems).toMatchObject([
+      { file: path, offset: 0 }
+    ])
+  })
+})
+
 describe("a fault of the journal", () => {
   it("is a hole, a file of another size, version or directory, or none at all", async () => {
     const files = await openFiles()

@@ -65,10 +65,22 @@ export interface ApprovalItem {
   readonly arguments: unknown
   readonly arguments_hash: string
   readonly policy_reason: string
-  readonly shown_as?: { readonly title: string; readonly detail?: string; readonly diff?: string } | null
+  /** The agents from the root to the one that asks, by id and by name. */
+  readonly agent_path?: ReadonlyArray<string>
+  readonly agent_names?: ReadonlyArray<string>
+  readonly shown_as?: {
+    readonly title: string
+    readonly detail?: string
+    readonly diff?: string
+    readonly workspace?: string
+    readonly roots?: ReadonlyArray<string>
+    readonly network?: boolean
+  } | null
   readonly asked_ms: number | null
   readonly expires_ms: number | null
   readonly choices: ReadonlyArray<string>
+  /** What allowing it for longer would be written down as. */
+  readonly learns?: { readonly session?: unknown; readonly rule?: unknown } | null
 }
 
 export interface AgentItem {

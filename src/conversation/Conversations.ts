@@ -12,6 +12,7 @@ import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
+import { policyIssue } from "../tool/policy/Rule.ts"
 import type { Submitted } from "./Actor.ts"
 import {
   CommandRefused,
@@ -118,6 +119,10 @@ export class Conversations {
     if (!isConversationId(id)) {
       const refusal = { code: "bad_request", message: `"${String(id).slice(0, 80)}" is no conversation id` } as const
       throw new CommandRefused({ refusal, command: command._tag })
+    }
+    const issue = policyIssue(command.config.policy)
+    if (issue !== undefined) {
+      throw new CommandRefused({ refusal: { code: "bad_request", message: issue }, command: command._tag })
     }
     const { answer, resident } = await this.pinned(id, async () => {
       const resident = await this.loadOrBegin(id)

@@ -1,8 +1,9 @@
 // What is told about a conversation at one glance, and about the questions it waits with: plain data for the wire.
 
-import { aliveAgents, pathOf, pendingApprovals } from "../machine/Select.ts"
+import { agentOf, aliveAgents, pathOf, pendingApprovals } from "../machine/Select.ts"
 import type { AgentState, CallState, ConversationState } from "../machine/State.ts"
 import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "../machine/Supervision.ts"
+import type { AgentId } from "../rune/Ids.ts"
 import { hasOpenRequest } from "./Working.ts"
 
 export const agentSummary = (state: ConversationState, agent: AgentState) => ({
@@ -23,12 +24,19 @@ export const agentSummary = (state: ConversationState, agent: AgentState) => ({
   last_error: agent.last_error
 })
 
+const nameOf = (state: ConversationState, agentId: AgentId): string => {
+  const agent = agentOf(state, agentId)
+  return agent?.name ?? agent?.role ?? agentId
+}
+
 /** One question of the inbox. */
 export const approvalItem = (state: ConversationState, call: CallState) => ({
   conversation_id: state.conversation_id,
   call_id: call.call_id,
   agent_id: call.agent_id,
   agent_path: call.agent_id === null ? [] : pathOf(state, call.agent_id),
+  /** The same way from the root, in names for people. */
+  agent_names: call.agent_id === null ? [] : pathOf(state, call.agent_id).map((id) => nameOf(state, id)),
   tool_name: call.tool_name,
   arguments: call.arguments,
   arguments_hash: call.arguments_hash,
@@ -36,7 +44,9 @@ export const approvalItem = (state: ConversationState, call: CallState) => ({
   shown_as: call.approval?.shown_as ?? null,
   asked_ms: call.approval?.asked_ms ?? null,
   expires_ms: call.approval?.expires_ms ?? null,
-  choices: call.approval?.choices ?? ["once"]
+  choices: call.approval?.choices ?? ["once"],
+  /** What allowing it for longer would be written down as. */
+  learns: call.approval?.learns ?? null
 })
 
 export const approvalItems = (state: ConversationState) =>

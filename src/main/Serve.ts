@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Redacted from "effect/Redacted"
 import { ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
+import { Approvals } from "../conversation/Approvals.ts"
 import type { Recovered } from "../conversation/Conversations.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
 import { Shelf } from "../conversation/Shelf.ts"
@@ -182,12 +183,15 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const store = await openStore(options, log)
   try {
     const door = makeDoor(options, log)
-    const { close: closeTools, tools } = await toolsOf(options, store)
+    const { close: closeTools, learn, tools } = await toolsOf(options, store)
     const runtime = runtimeOf(options, { store, tools }, log, () => door)
     const conversations = makeConversations(runtime)
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
+    const onNotLearnt = (error: unknown): void =>
+      log.write("error", "a permission for good was not written down", { cause: describeError(error) })
+    const approvals = new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
     const { hostNames } = options
     door.server = await Server.listen({
       ...options.door,
@@ -195,7 +199,13 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       port,
       tokens: tokensOf(options, token),
       ...(hostNames === undefined ? {} : { hostNames }),
-      services: { conversations, shelf, newId: () => ids.hex16(), defaultModel: () => registry.defaultModel() },
+      services: {
+        conversations,
+        shelf,
+        approvals,
+        newId: () => ids.hex16(),
+        defaultModel: () => registry.defaultModel()
+      },
       version,
       log,
       nowMs: () => Date.now(),

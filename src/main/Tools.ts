@@ -3,9 +3,12 @@
 import { join } from "node:path"
 import type { Environment } from "../config/Environment.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
+import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
+import { makeAskUser } from "../tool/builtin/question/AskUser.ts"
 import { makeBash } from "../tool/builtin/shell/Bash.ts"
 import type { BlobPort } from "../tool/Output.ts"
 import type { BeforeCall, ToolPort } from "../tool/Port.ts"
+import { openPolicyBook } from "../tool/policy/Book.ts"
 import { evaluate } from "../tool/policy/Evaluate.ts"
 import type { ProcessPort } from "../tool/process/Port.ts"
 import { makeProcesses } from "../tool/process/Processes.ts"
@@ -25,10 +28,14 @@ export interface ToolsOptions {
   /** Rules of the server. */
   readonly rules?: ReadonlyArray<unknown>
   readonly beforeCall?: BeforeCall
+  /** Told when the file of rules cannot be read: everything is asked about then. */
+  readonly onPolicyUnreadable?: (reason: string) => void
 }
 
 export interface AssembledTools {
   readonly tools: ToolPort
+  /** Writes down for the whole server what a person allowed for good. */
+  readonly learn?: (rule: unknown) => Promise<void>
   /** Ends what the tools still have running. */
   readonly close: () => Promise<void>
 }
@@ -44,19 +51,26 @@ const openProcesses = async ({
 }
 
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
-  const { beforeCall, blobs, dataDirectory, rules, sources = [] } = options
+  const { beforeCall, blobs, dataDirectory, onPolicyUnreadable, rules, sources = [] } = options
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
-  const builtin = fixedSource([...workspaceTools({ ownDirectories: [dataDirectory], blobs }), bash.tool])
+  const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
+  const book = openPolicyBook({ path: join(dataDirectory, "policy.json"), ...heard })
+  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs })
+  const builtin = fixedSource([...files, bash.tool, makeFetchUrl(), makeAskUser()])
   return {
     tools: makeRouter({
       sources: [builtin, ...sources],
       evaluate,
       sandbox,
       blobs,
-      ...(rules === undefined ? {} : { rules }),
+      // The file of rules may change while the server runs.
+      get rules() {
+        return rules === undefined ? book.rules : [...rules, ...book.rules]
+      },
       ...(beforeCall === undefined ? {} : { beforeCall })
     }),
+    learn: (rule) => book.learn(rule),
     close: async () => {
       await bash.close()
       await processes.close()

@@ -1,5 +1,6 @@
 // What an operation may use: the conversations of this process, the shelf of stored ones, and who asks. Handlers see
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
+import type { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
 import type { Content } from "../rune/kinds/shared.ts"
@@ -74,6 +75,8 @@ export type PromptGate = (
 export interface OperationContext {
   readonly conversations: Conversations
   readonly shelf: Shelf
+  /** Takes the yes of a person to a call. */
+  readonly approvals: Approvals
   /** Sixteen random hexadecimal digits. */
   readonly newId: () => string
   readonly defaultModel: () => string

@@ -77,6 +77,12 @@ const listApprovals: Handler<"approval.list"> = async (fields, context) => {
   return { items: await fromWaiting(context, approvalItems) }
 }
 
+const approve: Handler<"approval.approve"> = async ({ conversation_id: id, ...decision }, context) => {
+  const answer = { ...decision, approver: context.principal.name, channel: context.channel }
+  const { event_id, learnt } = await context.approvals.approve(id, answer, context.idempotency)
+  return { event_id, ...(learnt === undefined ? {} : { learnt }) }
+}
+
 const spawn: Handler<"agent.spawn"> = async (fields, context) => {
   const { conversation_id: id, ...wanted } = fields
   const agentId = `agt_${idFor(context, `agent of ${id}`)}` as AgentId
@@ -141,15 +147,7 @@ export const handlers: HandlerTable = {
   "plan.reject": rejectPlan,
   "plan.cancel": cancelPlan,
   "approval.list": listApprovals,
-  "approval.approve": ({ conversation_id: id, ...decision }, context) =>
-    eventOf(
-      submit(context, id, {
-        _tag: "ApproveCall",
-        ...decision,
-        approver: context.principal.name,
-        channel: context.channel
-      })
-    ),
+  "approval.approve": approve,
   "approval.deny": ({ conversation_id: id, reason, ...decision }, context) =>
     eventOf(
       submit(context, id, {

@@ -1,4 +1,5 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
+import { Approvals } from "#src/conversation/Approvals.ts"
 import { makeConversations } from "#src/conversation/Runtime.ts"
 import { Shelf } from "#src/conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
@@ -24,12 +25,13 @@ export const openDoor = async (directory: string) => {
   const store = await Store.open({ directory, snapshotShape })
   const ids = secureIdSource()
   let server: Server | undefined
+  const tools = functionTools([])
   const conversations = makeConversations({
     store: store.runes,
     pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
     registry: makeRegistry({ key: () => undefined, scenarios: { stream } }),
-    tools: functionTools([]),
+    tools,
     ids,
     clock: { nowMs: () => Date.now() },
     deltaEveryMs: 0,
@@ -40,7 +42,13 @@ export const openDoor = async (directory: string) => {
     host: "127.0.0.1",
     port: 0,
     tokens: [namedToken("bench", "admin", token)],
-    services: { conversations, shelf, newId: () => ids.hex16(), defaultModel: () => "scripted/stream" },
+    services: {
+      conversations,
+      shelf,
+      approvals: new Approvals({ conversations, tools }),
+      newId: () => ids.hex16(),
+      defaultModel: () => "scripted/stream"
+    },
     version: "bench",
     log: makeLog({
       level: "error",

@@ -5,6 +5,8 @@ import type { CallId } from "../../../rune/Ids.ts"
 import type { ToolContext, ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
 
+const askUser = "ask_user"
+
 export const questionLimits = {
   questionCharsMax: 4096,
   optionCharsMax: 512,
@@ -37,11 +39,19 @@ const run = async (input: Input, context: ToolContext): Promise<ToolOutcome> => 
   return { status: "success", output: answer }
 }
 
+/** Why a person's yes to a call is no answer yet; nothing when it is one, or when the call is no question. */
+export const answerIssue = (toolName: string, input: unknown): string | undefined => {
+  if (toolName !== askUser) return undefined
+  const { answer } = (input ?? {}) as Input
+  const isAnswered = typeof answer === "string" && answer.trim() !== ""
+  return isAnswered ? undefined : "this is a question: an answer belongs to it"
+}
+
 const optionsOf = (input: Input): ReadonlyArray<string> =>
   Array.isArray(input["options"]) ? input["options"].filter((one) => typeof one === "string") : []
 
 export const makeAskUser = (): Tool => ({
-  name: "ask_user",
+  name: askUser,
   description:
     "Asks the person you work for, and waits for the answer. Use it when a decision is theirs; offer options where there are some.",
   parameters: {

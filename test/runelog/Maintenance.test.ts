@@ -173,6 +173,24 @@ describe("sealing behind commits", () => {
     }
   }
 
+  it("ends the writer when the disk fails under it, and loses nothing", async () => {
+    const disk = new DiskSim()
+    const limits = { segmentBytes: 1000, segmentWriteBytes: 1024 * KIB }
+    const runelog = await openSmall({ disk, limits })
+    disk.failNext("create", { code: "EIO", after: 1 })
+    let head = 0
+    for (let tag = "ok"; tag === "ok" && head < 200; await settle()) {
+      tag = await tagOf(deltas(runelog, head + 1, head + 1))
+      if (tag === "ok") head += 1
+      else expect(tag).toBe("WriterPoisoned")
+    }
+    expect(runelog.poisoned).toBeInstanceOf(WriterPoisoned)
+    expect(head).toBeLessThan(20)
+    await runelog.close()
+    const again = await openSmall({ disk: disk.killProcess(), limits })
+    expect(await again.head("a")).toBe(head)
+  })
+
   it("waits for the next start when there is no room for its copy, and appends go on", async () => {
     const disk = new DiskSim()
     const limits = { segmentBytes: 1000, segmentWriteBytes: 1024 * KIB }

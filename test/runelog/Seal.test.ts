@@ -202,6 +202,33 @@ describe("a seal", () => {
     expect(await whole.seal("a")).toBe(digest)
   })
 
+  it("that a removal overtakes is of a log that is gone", async () => {
+    const disk = makeDiskMemory()
+    const limits = { segmentBytes: 500 }
+    const first = await openSmall({ disk, limits })
+    await fill(first, "a", 1, 30)
+    await first.close()
+    const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const held = withCalls(disk, {
+      open: async (path, mode) => {
+        if (path === segmentPath("a", 1)) {
+          reached.resolve()
+          await release.promise
+        }
+        return disk.open(path, mode)
+      }
+    })
+    const runelog = await openSmall({ disk: held, limits })
+    const seal = errorOf(runelog.seal("a"))
+    await reached.promise
+    const removal = runelog.remove("a")
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+    release.resolve()
+    expect(await seal).toEqual(new LogUnknown({ log: "a" }))
+    await removal
+    expect(await runelog.list()).toEqual([])
+  })
+
   it("of nothing durable is refused", async () => {
     const disk = new DiskSim()
     const runelog = await openSmall({ disk })

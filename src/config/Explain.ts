@@ -83,7 +83,7 @@ export const explainSettings = (
     value: directory,
     source: flag !== undefined && flag !== "" ? "flag" : isFromEnvironment ? "environment" : "default"
   }
-  const more = ["tokens", "host_names", "providers"].flatMap((name): ReadonlyArray<ExplainedSetting> => {
+  const more = ["tokens", "host_names", "providers", "mcp_servers"].flatMap((name): ReadonlyArray<ExplainedSetting> => {
     const value = file[name]
     if (value === undefined) return []
     const names = Array.isArray(value)

@@ -20,6 +20,8 @@ export interface ServerSettings {
   readonly logLevel: "debug" | "info" | "warn" | "error"
   readonly otlpEndpoint: string | undefined
   readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** MCP servers that every conversation has, by name. */
+  readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
 export interface SettingFlags {
@@ -111,10 +113,10 @@ const namesOf = (value: unknown): ReadonlyArray<string> => {
   throw new SettingInvalid("host_names", "it must be a list of names")
 }
 
-const providersOf = (value: unknown): ServerSettings["providers"] => {
+const recordsOf = (setting: string, value: unknown): ServerSettings["providers"] => {
   if (value === undefined) return {}
   if (isRecord(value) && Object.values(value).every(isRecord)) return value as ServerSettings["providers"]
-  throw new SettingInvalid("providers", "it must be an object of objects")
+  throw new SettingInvalid(setting, "it must be an object of objects")
 }
 
 export const serverSettings = (
@@ -134,7 +136,8 @@ export const serverSettings = (
     model: textOf("model", firstOf(flags.model, ECHS_MODEL, config["model"])),
     logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
     otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
-    providers: providersOf(config["providers"])
+    providers: recordsOf("providers", config["providers"]),
+    mcpServers: recordsOf("mcp_servers", config["mcp_servers"])
   }
 }
 

@@ -22,6 +22,7 @@ import type { BlobPort } from "../tool/Output.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { limits } from "../wire/Limits.ts"
 import type { Role } from "../wire/Operations.ts"
+import type { Extensions } from "./Extensions.ts"
 import type { AssembledTools } from "./Tools.ts"
 
 export interface TokenSpec {
@@ -61,6 +62,7 @@ export interface ServeOptions {
 /** What tools may use of the server. */
 export interface ToolParts {
   readonly blobs: BlobPort
+  readonly log: Log
 }
 
 export interface RunningServer {
@@ -94,14 +96,19 @@ const blobPort = ({ blobs }: Store): BlobPort => ({
   read: (sha256, range) => blobs.read(sha256, range)
 })
 
-const toolsOf = async ({ tools }: ServeOptions, store: Store): Promise<AssembledTools> => {
-  if (typeof tools === "function") return tools({ blobs: blobPort(store) })
+const toolsOf = async ({ tools }: ServeOptions, store: Store, log: Log): Promise<AssembledTools> => {
+  if (typeof tools === "function") return tools({ blobs: blobPort(store), log })
   return { tools: tools ?? functionTools([]), close: async () => undefined }
 }
 
 const runtimeOf = (
   options: ServeOptions,
-  { store, tools }: { readonly store: Store; readonly tools: ToolPort },
+  {
+    extensions,
+    runner,
+    store,
+    tools
+  }: Pick<AssembledTools, "extensions" | "runner" | "tools"> & { readonly store: Store },
   log: Log,
   door: () => Door
 ): RuntimeOptions => {
@@ -109,7 +116,8 @@ const runtimeOf = (
     const value = options.key?.(variable)
     return value === undefined || value === "" ? undefined : Redacted.make(value)
   }
-  const { hooks, model, providers, readText, scenarios } = options
+  const { model, providers, readText, scenarios } = options
+  const hooks = options.hooks ?? extensions?.hooks
   return {
     ...options.runtime,
     store: store.runes,
@@ -128,6 +136,7 @@ const runtimeOf = (
       ...(readText === undefined ? {} : { readText })
     }),
     tools,
+    ...(runner === undefined ? {} : { runner }),
     ...(hooks === undefined ? {} : { hooks }),
     ids: secureIdSource(),
     clock: { nowMs: () => Date.now() },
@@ -135,6 +144,7 @@ const runtimeOf = (
     onDurable: (conversationId, runes) => {
       door().server?.notice(conversationId, runes)
       door().traces?.notice(runes)
+      extensions?.notice(runes)
     },
     onCrash: (conversationId, work, cause) =>
       log.write("error", "work crashed", {
@@ -183,14 +193,17 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const store = await openStore(options, log)
   try {
     const door = makeDoor(options, log)
-    const { close: closeTools, learn, tools } = await toolsOf(options, store)
-    const runtime = runtimeOf(options, { store, tools }, log, () => door)
+    const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
+    const runtime = runtimeOf(options, { store, ...assembled }, log, () => door)
     const conversations = makeConversations(runtime)
+    const { extensions } = assembled
+    extensions?.attach(conversations)
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
     const onNotLearnt = (error: unknown): void =>
       log.write("error", "a permission for good was not written down", { cause: describeError(error) })
+    const { learn, tools } = assembled
     const approvals = new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
     const { hostNames } = options
     door.server = await Server.listen({
@@ -204,7 +217,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
         shelf,
         approvals,
         newId: () => ids.hex16(),
-        defaultModel: () => registry.defaultModel()
+        defaultModel: () => registry.defaultModel(),
+        ...(extensions === undefined ? {} : pickServices(extensions))
       },
       version,
       log,
@@ -239,6 +253,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     throw error
   }
 }
+
+/** What the door needs of hooks and of tools that clients run. */
+const pickServices = ({ beforePrompt, remoteTools }: Extensions) => ({ beforePrompt, remoteTools })
 
 interface Running {
   readonly server: Server

@@ -5,8 +5,9 @@ import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
 import { limits } from "../wire/Limits.ts"
+import { makeExtensions } from "./Extensions.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
-import { assembleTools } from "./Tools.ts"
+import { assembleTools, type ToolsOptions } from "./Tools.ts"
 
 export interface ServeParts {
   readonly environment: Environment
@@ -45,7 +46,13 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
     readText: readTextFile,
-    tools: ({ blobs }) => assembleTools({ dataDirectory: directory, environment: parts.environment, blobs }),
+    tools: ({ blobs, log }) => {
+      const common = { dataDirectory: directory, environment: parts.environment }
+      const { mcpServers } = settings
+      const extend: ToolsOptions["extend"] = (made) =>
+        makeExtensions({ ...common, version: parts.version, mcpServers, log }, made)
+      return assembleTools({ ...common, blobs, extend })
+    },
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),

@@ -1,6 +1,7 @@
 // Puts the tools of a server together: the built-in ones and those of other sources behind one router, with the policy
 // and the sandbox they are held by. Owns what has to be closed with the server.
 import { join } from "node:path"
+import type { Runner } from "../autonomy/Desk.ts"
 import type { Environment } from "../config/Environment.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
 import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
@@ -18,11 +19,14 @@ import { detectSandbox } from "../tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "../tool/sandbox/Environment.ts"
 import type { SandboxPort } from "../tool/sandbox/Port.ts"
 import type { ToolSource } from "../tool/Tool.ts"
+import type { ExtensionParts, Extensions } from "./Extensions.ts"
 
 export interface ToolsOptions {
   readonly dataDirectory: string
   readonly environment: Environment
   readonly blobs: BlobPort
+  /** Hooks, MCP servers and tools of clients, made of the same processes. */
+  readonly extend?: (parts: ExtensionParts) => Extensions
   /** Tools from elsewhere; built-in ones of the same name come first. */
   readonly sources?: ReadonlyArray<ToolSource>
   /** Rules of the server. */
@@ -34,6 +38,9 @@ export interface ToolsOptions {
 
 export interface AssembledTools {
   readonly tools: ToolPort
+  readonly extensions?: Extensions
+  /** Runs what shows whether a task of a goal is done: in the same sandbox as every command of an agent. */
+  readonly runner?: Runner
   /** Writes down for the whole server what a person allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
   /** Ends what the tools still have running. */
@@ -57,10 +64,13 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
   const book = openPolicyBook({ path: join(dataDirectory, "policy.json"), ...heard })
   const files = workspaceTools({ ownDirectories: [dataDirectory], blobs })
-  const builtin = fixedSource([...files, bash.tool, makeFetchUrl(), makeAskUser()])
+  const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
+  const names = new Set(own.map(({ name }) => name))
+  const extensions = options.extend?.({ processes, isBuiltin: (name) => names.has(name) })
+  const asked = beforeCall ?? extensions?.beforeCall
   return {
     tools: makeRouter({
-      sources: [builtin, ...sources],
+      sources: [fixedSource(own), ...sources, ...(extensions?.sources ?? [])],
       evaluate,
       sandbox,
       blobs,
@@ -68,10 +78,13 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
       get rules() {
         return rules === undefined ? book.rules : [...rules, ...book.rules]
       },
-      ...(beforeCall === undefined ? {} : { beforeCall })
+      ...(asked === undefined ? {} : { beforeCall: asked })
     }),
+    ...(extensions === undefined ? {} : { extensions }),
+    runner: { contained: sandbox.contained, run: (request) => processes.run(request) },
     learn: (rule) => book.learn(rule),
     close: async () => {
+      await extensions?.close()
       await bash.close()
       await processes.close()
     }

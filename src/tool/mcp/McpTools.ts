@@ -9,7 +9,7 @@ import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { ProcessPort } from "../process/Port.ts"
 import type { Tool, ToolSource } from "../Tool.ts"
 import { McpConnection } from "./Connection.ts"
-import { endOrphans } from "./Elicitation.ts"
+import { endOrphans, questionName } from "./Elicitation.ts"
 import { McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { offeredName, serverIn } from "./Names.ts"
@@ -45,6 +45,28 @@ const unknownTool = (name: string): McpToolInfo => ({
   inputSchema: { type: "object" },
   readOnly: false,
   idempotent: false
+})
+
+/** A question of a server, so that whoever decides about calls knows it. It is never run by name. */
+const questionTool = (server: string): Tool => ({
+  name: questionName(server),
+  description: "",
+  parameters: { type: "object" },
+  effect_class: "pure",
+  mutating: false,
+  provenance: "mcp",
+  approval: "always",
+  access: () => ({}),
+  preview: async () => ({ title: `the MCP server ${server} asks` }),
+  run: async () => ({
+    status: "error",
+    error: {
+      code: "unknown_tool",
+      message: "questions are asked by the server itself",
+      retryable: false,
+      source: "tool"
+    }
+  })
 })
 
 export class McpTools implements ToolSource {
@@ -161,6 +183,7 @@ export class McpTools implements ToolSource {
     const server = serverIn(name)
     const settings = this.serversOf(state).find((one) => one.name === server)
     if (settings === undefined) return undefined
+    if (name === questionName(settings.name)) return questionTool(settings.name)
     const connection = this.connectionOf(state, settings)
     const info = connection.tools?.find((one) => offeredName(settings.name, one.name) === name)
     if (info !== undefined) return this.toolOf(connection, info)

@@ -1,0 +1,93 @@
+// What people bring to a server: hooks, MCP servers, and tools that clients run. Put together of the processes that the
+// tools have, and wired to the conversations once these are there.
+import type { Environment } from "../config/Environment.ts"
+import { openFile, removeFile, trustCheck } from "../config/HookFiles.ts"
+import type { Conversations } from "../conversation/Conversations.ts"
+import { type Hooks, makeHooks } from "../hook/Hooks.ts"
+import type { HookPort } from "../hook/Port.ts"
+import type { AnyRune } from "../rune/Rune.ts"
+import type { PromptGate } from "../server/Context.ts"
+import type { Log } from "../server/Log.ts"
+import { McpTools } from "../tool/mcp/McpTools.ts"
+import { globalServers } from "../tool/mcp/Settings.ts"
+import type { BeforeCall } from "../tool/Port.ts"
+import type { ProcessPort } from "../tool/process/Port.ts"
+import { RemoteDesk } from "../tool/remote/Desk.ts"
+import type { ToolSource } from "../tool/Tool.ts"
+
+export interface ExtensionsOptions {
+  readonly dataDirectory: string
+  readonly environment: Environment
+  readonly version: string
+  /** `mcp_servers` of the settings, as it was written. */
+  readonly mcpServers?: unknown
+  readonly log: Pick<Log, "write">
+}
+
+/** What extensions are made of. */
+export interface ExtensionParts {
+  readonly processes: ProcessPort
+  /** Names that belong to the server's own tools. */
+  readonly isBuiltin: (name: string) => boolean
+}
+
+export interface Extensions {
+  readonly sources: ReadonlyArray<ToolSource>
+  readonly beforeCall: BeforeCall
+  readonly hooks: HookPort
+  readonly remoteTools: RemoteDesk
+  readonly beforePrompt: PromptGate
+  readonly attach: (conversations: Conversations) => void
+  /** Runes became durable. */
+  readonly notice: (runes: ReadonlyArray<AnyRune>) => void
+  readonly close: () => Promise<void>
+}
+
+const hooksOf = ({ dataDirectory, environment, log }: ExtensionsOptions, { processes }: ExtensionParts): Hooks =>
+  makeHooks({
+    dataDirectory,
+    open: openFile,
+    isTrusted: trustCheck(dataDirectory),
+    programs: processes,
+    variable: (name) => environment.variables[name],
+    discard: removeFile,
+    onTrouble: (conversationId, message) =>
+      log.write("warn", "a hook went wrong", { conversation_id: conversationId, message })
+  })
+
+const mcpOf = ({ environment, log, mcpServers, version }: ExtensionsOptions, { processes }: ExtensionParts): McpTools =>
+  new McpTools({
+    servers: globalServers(mcpServers, (name) => environment.variables[name]),
+    processes,
+    version,
+    nowMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    onTrouble: ({ conversationId, message, server }) =>
+      log.write("warn", "an MCP server went wrong", {
+        server,
+        message,
+        ...(conversationId === undefined ? {} : { conversation_id: conversationId })
+      })
+  })
+
+export const makeExtensions = (options: ExtensionsOptions, parts: ExtensionParts): Extensions => {
+  const hooks = hooksOf(options, parts)
+  const mcp = mcpOf(options, parts)
+  const remoteTools = new RemoteDesk({ isReserved: parts.isBuiltin })
+  return {
+    sources: [mcp, remoteTools],
+    beforeCall: hooks.preToolUse,
+    hooks: hooks.port,
+    remoteTools,
+    beforePrompt: hooks.beforePrompt,
+    attach: (conversations) => hooks.attach(conversations),
+    notice: (runes) => {
+      hooks.notice(runes)
+      for (const rune of runes) if (rune.kind === "session.closing") mcp.forget(rune.conversation_id)
+    },
+    close: async () => {
+      remoteTools.close()
+      await Promise.all([hooks.close(), mcp.close()])
+    }
+  }
+}

@@ -71,9 +71,9 @@ describe("recovery", () => {
       inFlightBytesMax: 512 * KIB
     }
     const runelog = await openSmall({ disk, limits: { ...limits, pendingBytesMax: 2048 * KIB } })
+    await runelog.append("b", 1, [{ body: "beside it" }])
     for (let eventId = 1; eventId <= 80; eventId++)
       await runelog.append("a", eventId, [{ body: `${eventId}${"x".repeat(3000)}` }])
-    await runelog.append("b", 1, [{ body: "beside it" }])
     const copy = await diskOf(await snapshotOf(disk))
     let writes = 0
     const counted = withCalls(copy, {

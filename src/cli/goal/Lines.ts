@@ -84,25 +84,27 @@ export class GoalLines {
     const isMet = end.outcome === "goal_met"
     const { paint } = this.terminal
     const took = board.startedMs === undefined ? "" : duration(end.ts_ms - board.startedMs)
-    const cost = [took, `${number(board.tokens)} tokens`, money(board.usd)].filter((part) => part !== "").join(" · ")
+    const cost = [took, money(board.usd)].filter((part) => part !== "").join(" · ")
     const head = isMet
       ? paint("good", "✓ goal met")
       : paint("bad", `✗ stopped: ${oneLine(textOf(end.payload["reason"]))}`)
     const summary = safeText(textOf(end.payload["summary"]))
       .split("\n")
       .map((row) => `  ${row}`.trimEnd())
-    const evidence = listOf(end.payload["evidence"]).map((one) => this.evidence(one))
-    return `${[`${head}  ${paint("quiet", cost)}`, ...summary, ...evidence].join("\n").trimEnd()}\n`
+    // What passed is part of the summary.
+    const missing = listOf(end.payload["evidence"]).filter((one) => one["passed"] !== true)
+    return `${[`${head}  ${paint("quiet", cost)}`, ...summary, ...missing.map((one) => this.evidence(one))].join("\n").trimEnd()}\n`
   }
 
   evidence(one: Payload): string {
     const spec = (one["spec"] ?? {}) as Payload
     const isCommand = spec["type"] === "command"
     const words = Array.isArray(spec["command"]) ? spec["command"] : []
-    const what = isCommand ? words.join(" ") : textOf(spec["path"])
-    const how = isCommand ? `exit ${String(one["exit_code"] ?? "unknown")}` : textOf(one["detail"])
     const passed = one["passed"] === true
-    return this.line(passed ? "good" : "bad", passed ? "✓" : "✗", how === "" ? what : `${what} · ${how}`, 2)
+    const text = isCommand
+      ? `${words.join(" ")} · exit ${String(one["exit_code"] ?? "unknown")}`
+      : textOf(one["detail"]) || textOf(spec["path"])
+    return this.line(passed ? "good" : "bad", passed ? "✓" : "✗", text, 2)
   }
 }
 

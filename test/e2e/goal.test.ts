@@ -1,0 +1,151 @@
+// Goal: `echs goal` on a real repository with failing tests ends with a green run as evidence, and its exit code tells how
+// it ended. Method: the real command against a real server process; a scripted model reads, edits and
+// runs the tests with the real tools, in the sandbox. A worker that lies is the variant that must not pass.
+
+import { spawnSync } from "node:child_process"
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { commandOn, startCommand } from "../support/cli.ts"
+import { requirePart } from "../support/require.ts"
+import { bubblewrap } from "../support/sandbox.ts"
+import { type ServerProcess, startProcess } from "../support/server/Process.ts"
+
+const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url))
+const scenarioFile = join(fixtures, "price-list.scenario.json")
+
+let place = ""
+let server: ServerProcess
+let repository = ""
+let runs = 0
+
+beforeAll(async () => {
+  place = mkdtempSync(join(tmpdir(), "echs-goal-"))
+  server = await startProcess(join(place, "data"))
+})
+
+afterAll(async () => {
+  await server.end("SIGTERM")
+  rmSync(place, { recursive: true, force: true })
+})
+
+const git = (...args: ReadonlyArray<string>): string =>
+  spawnSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.org", ...args], {
+    cwd: repository,
+    encoding: "utf8"
+  }).stdout
+
+beforeEach((context) => {
+  requirePart(context, bubblewrap)
+  runs += 1
+  repository = join(place, `repository-${runs}`)
+  cpSync(join(fixtures, "price-list"), repository, { recursive: true })
+  git("init", "-q")
+  git("add", "-A")
+  git("commit", "-qm", "as it was found")
+})
+
+const testsPass = (): boolean =>
+  spawnSync(process.execPath, ["--test", "test/price.js", "test/report.js"], {
+    cwd: repository,
+    env: { PATH: process.env["PATH"] }
+  }).status === 0
+
+const echs = (...args: ReadonlyArray<string>) => commandOn(join(place, "data"), { cwd: repository })(args)
+
+const goal = (model: string, ...args: ReadonlyArray<string>) =>
+  echs("goal", "--model", `scripted/${model}`, "--policy", "full_access", ...args)
+
+/** The scenario with some of its replies changed. */
+const variant = (change: (reply: { when?: Record<string, unknown>; play: Array<unknown> }) => void): string => {
+  const scenario = JSON.parse(readFileSync(scenarioFile, "utf8"))
+  for (const reply of scenario.replies) change(reply)
+  const file = join(place, `variant-${runs}.json`)
+  writeFileSync(file, JSON.stringify(scenario))
+  return file
+}
+
+const isWorkerOn = (reply: { when?: Record<string, unknown> }, task: string): boolean =>
+  reply.when?.["role"] === "worker" && String(reply.when["input"]).includes(task)
+
+describe("echs goal on a repository whose tests fail", () => {
+  it("reads, edits and runs the tests until they pass, and shows the proof", () => {
+    expect(testsPass()).toBe(false)
+    const run = goal(scenarioFile, "make the tests pass")
+    expect(run.code, run.stderr + run.stdout).toBe(0)
+    expect(testsPass()).toBe(true)
+    for (const said of [
+      "◆ make the tests pass",
+      "├─ ○ 1. Mend src/price.js",
+      "└─ ○ 3. Run the whole suite  after 1, 2 · high",
+      "✓ node --test test/price.js · exit 0",
+      "the critic says: pass",
+      "✓ goal met",
+      "src/price.js (+2 −2)"
+    ])
+      expect(run.stdout).toContain(said)
+    expect(run.stdout).not.toContain("\u001b")
+    expect(readFileSync(join(repository, "CHECKS.md"), "utf8").trim().split("\n").sort()).toEqual([
+      "- all: green",
+      "- price: green",
+      "- report: green"
+    ])
+    expect(git("status", "--short")).toMatch(/^ M src\/price\.js\n M src\/report\.js\n\?\? CHECKS\.md\n$/)
+  })
+
+  it("says the same as JSON, and nothing else", () => {
+    const run = goal(scenarioFile, "--json", "make the tests pass")
+    expect(run.code, run.stderr).toBe(0)
+    const report = JSON.parse(run.stdout)
+    expect(report).toMatchObject({ outcome: "goal_met", tool_calls: expect.any(Number) })
+    expect(report.evidence.length).toBeGreaterThan(0)
+    expect(report.evidence.every((one: { passed: boolean }) => one.passed)).toBe(true)
+    expect(report.tasks.map((task: { state: string }) => task.state)).toEqual(["done", "done", "done"])
+  })
+
+  it("does not believe a worker that says it is done and changed nothing", () => {
+    const lying = variant((reply) => {
+      if (isWorkerOn(reply, "price")) reply.play = [{ text: "src/price.js is mended and all tests are green." }]
+    })
+    const run = goal(lying, "make the tests pass")
+    expect(run.code).toBe(1)
+    expect(run.stdout).toContain("✗ Mend src/price.js")
+    expect(run.stdout).toMatch(/✗ stopped: /)
+    expect(testsPass()).toBe(false)
+  })
+
+  it("waits with a plan for a yes, and can be told to stop", async () => {
+    const data = join(place, "data")
+    const following = startCommand(data, [
+      "goal",
+      "--review",
+      "--model",
+      `scripted/${scenarioFile}`,
+      "--policy",
+      "full_access",
+      "--workspace",
+      repository,
+      "make the tests pass"
+    ])
+    await expect.poll(following.stdout, { timeout: 20_000 }).toContain("Run the whole suite")
+    const id = /conv_[0-9a-z]+/.exec(following.stdout())?.[0] ?? ""
+    expect(testsPass()).toBe(false)
+    expect(echs("plan", "cancel", id, "--reason", "not today").code).toBe(0)
+    expect(await following.ended).toBe(1)
+    expect(following.stdout()).toContain("✗ stopped: ")
+    expect(echs("plan", "approve", id).code).toBe(6)
+    expect(testsPass()).toBe(false)
+  })
+
+  it("goes on without whoever stops following it", async () => {
+    const detached = JSON.parse(goal(scenarioFile, "--detach", "--json", "make the tests pass").stdout)
+    expect(detached).toMatchObject({ conversation_id: expect.stringMatching(/^conv_/), plan_id: expect.any(String) })
+    const following = startCommand(join(place, "data"), ["tail", "--json", detached.conversation_id])
+    await expect.poll(following.stdout, { timeout: 50_000 }).toContain("plan.goal_met")
+    following.child.kill("SIGINT")
+    await following.ended
+    expect(testsPass()).toBe(true)
+  })
+})

@@ -63,7 +63,9 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const bash = makeBash({ processes, blobs })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
   const book = openPolicyBook({ path: join(dataDirectory, "policy.json"), ...heard })
-  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs })
+  const { homeDirectory: home, variables } = options.environment
+  const path = variables["PATH"] ?? ""
+  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home })
   const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
   const names = new Set(own.map(({ name }) => name))
   const extensions = options.extend?.({ processes, isBuiltin: (name) => names.has(name) })

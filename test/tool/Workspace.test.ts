@@ -18,14 +18,17 @@ import { join } from "node:path"
 import { beforeEach, describe, expect, it } from "vitest"
 import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
+import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
+const processes = useProcesses()
 const inside = (...parts: ReadonlyArray<string>): string => join(place.workspace, ...parts)
 const outside = (...parts: ReadonlyArray<string>): string => join(place.outside, ...parts)
 
-const toolNamed = (name: string): Tool =>
-  workspaceTools({ ownDirectories: [place.data], blobs: undefined }).find((tool) => tool.name === name)!
+const toolsWith = (own: string) =>
+  workspaceTools({ ownDirectories: [own], blobs: undefined, processes, path: searchPath, home: place.outside })
+const toolNamed = (name: string): Tool => toolsWith(place.data).find((tool) => tool.name === name)!
 const run = (name: string, input: Input) => place.run(toolNamed(name), input)
 
 /** Every tool that takes a path, with arguments that would do something. */
@@ -33,7 +36,9 @@ const attempts = (path: string): ReadonlyArray<readonly [string, Input]> => [
   ["read_file", { path }],
   ["list_files", { path }],
   ["write_file", { path, content: "broken" }],
-  ["edit_file", { path, old_text: "kept", new_text: "broken" }]
+  ["edit_file", { path, old_text: "kept", new_text: "broken" }],
+  ["apply_patch", { patch: `*** Begin Patch\n*** Update File: ${path}\n@@\n-kept\n+broken\n*** End Patch` }],
+  ["grep", { pattern: "kept", path }]
 ]
 
 beforeEach(() => {
@@ -81,8 +86,10 @@ describe("a path out of the workspace", () => {
   })
 
   it.each([["a\0b"], [""]])("that is no path is refused: %j", async (path) => {
-    for (const [name, input] of attempts(path))
-      expect(await run(name, input), name).toMatchObject({ status: "error", error: { code: "invalid_arguments" } })
+    for (const [name, input] of attempts(path)) {
+      const code = name === "apply_patch" && path === "" ? "patch_malformed" : "invalid_arguments"
+      expect(await run(name, input), name).toMatchObject({ status: "error", error: { code } })
+    }
   })
 
   it("with links that go round in circles ends", async () => {
@@ -160,7 +167,7 @@ describe("a protected path", () => {
     mkdirSync(own)
     writeFileSync(join(own, "token"), "kept")
     symlinkSync("state", inside("by-link"))
-    const tools = workspaceTools({ ownDirectories: [own], blobs: undefined })
+    const tools = toolsWith(own)
     for (const path of ["state/token", "by-link/token", "state"])
       for (const [name, input] of attempts(path)) {
         const outcome = await place.run(tools.find((tool) => tool.name === name)!, input)

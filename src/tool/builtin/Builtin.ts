@@ -1,27 +1,42 @@
-// The tools that work on the files of a workspace: those that look, and those that write. They run in this process, held
-// to the workspace by how they open every path.
+// The tools that work on the files of a workspace: those that look, those that write, and those of its repository. Files
+// are reached in this process, held to the workspace by how every path is opened; programs run in the sandbox.
 import type { BlobPort } from "../Output.ts"
+import type { ProcessPort } from "../process/Port.ts"
 import type { Tool } from "../Tool.ts"
 import { applyPatchTool } from "./edit/ApplyPatch.ts"
 import { editFileTool } from "./edit/Edit.ts"
 import { listFilesTool } from "./files/List.ts"
 import { readFileTool } from "./files/Read.ts"
 import { writeFileTool } from "./files/Write.ts"
+import { Git } from "./git/Git.ts"
+import { gitCommitTool, gitDiffTool, gitStatusTool } from "./git/GitTools.ts"
 import { workspaceDoor } from "./Kit.ts"
+import { grepTool } from "./search/Grep.ts"
+import { makeSearch } from "./search/Search.ts"
 
 export interface WorkspaceToolsOptions {
   /** What ECHS itself keeps: no tool reads or writes there. */
   readonly ownDirectories: ReadonlyArray<string>
   readonly blobs: BlobPort | undefined
+  readonly processes: ProcessPort
+  /** Where programs are looked for, as in the variable PATH. */
+  readonly path: string
+  readonly home: string
 }
 
-export const workspaceTools = ({ blobs, ownDirectories }: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
+export const workspaceTools = (options: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
+  const { blobs, home, ownDirectories, path, processes } = options
   const door = workspaceDoor({ ownDirectories })
+  const inGit = { door, blobs, git: new Git({ processes, home }) }
   return [
     readFileTool({ door, blobs }),
     listFilesTool({ door }),
+    grepTool({ door, search: makeSearch({ processes, path }) }),
     writeFileTool({ door }),
     editFileTool({ door }),
-    applyPatchTool({ door })
+    applyPatchTool({ door }),
+    gitStatusTool(inGit),
+    gitDiffTool(inGit),
+    gitCommitTool(inGit)
   ]
 }

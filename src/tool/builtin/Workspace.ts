@@ -234,7 +234,7 @@ export class Workspace {
   /** Without links. */
   readonly root: string
   private readonly given: string
-  private readonly ownDirectories: ReadonlyArray<string>
+  readonly ownDirectories: ReadonlyArray<string>
 
   private constructor(root: string, given: string, ownDirectories: ReadonlyArray<string>) {
     this.root = root
@@ -279,6 +279,11 @@ export class Workspace {
   /** Nothing ECHS keeps is reached by a tool: its token is there. */
   forbidOwnData(shown: string, path: string): void {
     if (this.isOwnData(shown)) throw new ToolFailure("protected_path", `${path} belongs to ECHS itself`)
+  }
+
+  /** Directories of ECHS itself that lie in the workspace. */
+  ownBelow(): ReadonlyArray<string> {
+    return this.ownDirectories.filter((own) => isInside(this.root, own))
   }
 
   /** The path is relative to the root. */

@@ -1,0 +1,150 @@
+// `git_status`, `git_diff` and `git_commit`. They run in the sandbox like any command; unlike one, they start nothing
+// that the repository names, unless its hooks were asked for and granted.
+import { type BlobPort, processOutput } from "../../Output.ts"
+import type { ToolContext, ToolOutcome } from "../../Port.ts"
+import type { Input, Tool } from "../../Tool.ts"
+import { ToolFailure, told } from "../Errors.ts"
+import { asList, asText, flag, takes, text, type WorkspaceDoor } from "../Kit.ts"
+import { builtinLimits } from "../Limits.ts"
+import { failed, type Git, type Repository } from "./Git.ts"
+
+export interface GitParts {
+  readonly door: WorkspaceDoor
+  readonly git: Git
+  readonly blobs: BlobPort | undefined
+}
+
+const paths = (description: string) => ({
+  type: "array",
+  items: { type: "string", minLength: 1 },
+  maxItems: builtinLimits.gitPathsMax,
+  description
+})
+
+const inRepository = (
+  { door, git }: GitParts,
+  context: ToolContext,
+  work: (repository: Repository) => Promise<ToolOutcome>
+): Promise<ToolOutcome> =>
+  told(undefined, async () => {
+    const { root } = await door.open(context.workspace)
+    return work(await git.open({ root, signal: context.signal }))
+  })
+
+const looksAt = {
+  effect_class: "pure",
+  mutating: false,
+  timeout_ms: builtinLimits.gitTimeoutMs,
+  provenance: "builtin",
+  sandboxed: true
+} as const
+
+export const gitStatusTool = (parts: GitParts): Tool => ({
+  ...looksAt,
+  name: "git_status",
+  description: "Shows the branch and the changed, staged and untracked files of the workspace, one a line.",
+  parameters: takes({}, []),
+  access: () => ({ reads: ["."] }),
+  preview: async () => ({ title: "git status" }),
+  run: (_input, context) =>
+    inRepository(parts, context, async (repository) => {
+      const ended = await repository.run(["status", "--short", "--branch", "--untracked-files=all"])
+      return { status: "success", ...(await processOutput(ended, parts.blobs)) }
+    })
+})
+
+/** A name of a commit can never be taken for an option, or for a path. */
+const revision = (value: unknown): ReadonlyArray<string> => {
+  const name = asText(value)
+  if (name === "") return []
+  if (name.startsWith("-") || /\s|\0/.test(name))
+    throw new ToolFailure("invalid_arguments", `${JSON.stringify(name)} is no name of a commit`)
+  return [name]
+}
+
+const diffArguments = (input: Input): ReadonlyArray<string> => [
+  "diff",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--no-color",
+  ...(input["staged"] === true ? ["--cached"] : []),
+  ...(input["stat"] === true ? ["--stat"] : []),
+  ...revision(input["from"]),
+  ...revision(input["to"]),
+  "--",
+  ...asList(input["paths"])
+]
+
+export const gitDiffTool = (parts: GitParts): Tool => ({
+  ...looksAt,
+  name: "git_diff",
+  description:
+    "Shows what was changed in the workspace since the last commit or the staged files, or between two commits, as a unified diff.",
+  parameters: takes(
+    {
+      paths: paths("only these files or directories"),
+      staged: flag("what is staged, against the last commit"),
+      from: text("a commit to compare with; the staged files unless told"),
+      to: text("a second commit; the files as they are unless told"),
+      stat: flag("only how many lines changed in which file")
+    },
+    []
+  ),
+  access: ({ paths: wanted }) => ({ reads: wanted === undefined ? ["."] : asList(wanted) }),
+  preview: async () => ({ title: "git diff" }),
+  run: (input, context) =>
+    inRepository(parts, context, async (repository) => {
+      const ended = await repository.run(diffArguments(input))
+      if (ended.output === "") return { status: "success", output: "no differences" }
+      return { status: "success", ...(await processOutput(ended, parts.blobs)) }
+    })
+})
+
+const stage = async (repository: Repository, input: Input): Promise<void> => {
+  const wanted = asList(input["paths"])
+  if (wanted.length > 0) await repository.run(["add", "--all", "--", ...wanted])
+  else if (input["all"] === true) await repository.run(["add", "--all", "--", "."])
+}
+
+const nothingStaged = /nothing to commit|nothing added to commit|no changes added to commit/
+
+const commit = async ({ blobs }: GitParts, repository: Repository, input: Input): Promise<ToolOutcome> => {
+  const { email, name } = await repository.identity()
+  await stage(repository, input)
+  const withHooks = input["run_hooks"] === true
+  const args = ["commit", "--file=-", "--cleanup=strip", "--no-gpg-sign", ...(withHooks ? [] : ["--no-verify"])]
+  const settings = [["user.name", name] as const, ["user.email", email] as const]
+  const ended = await repository.attempt(args, { stdin: asText(input["message"]), withHooks, settings })
+  if (ended.exit_code === 1 && nothingStaged.test(ended.stdout))
+    throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
+  if (ended.exit_code !== 0) throw failed("commit", ended)
+  return { status: "success", ...(await processOutput(ended, blobs)) }
+}
+
+export const gitCommitTool = (parts: GitParts): Tool => ({
+  effect_class: "effect",
+  mutating: true,
+  timeout_ms: builtinLimits.gitTimeoutMs,
+  provenance: "builtin",
+  sandboxed: true,
+  name: "git_commit",
+  description:
+    "Commits changes of the workspace: the named paths, or all, or what is staged already. Hooks of the repository do not run unless asked for.",
+  parameters: takes(
+    {
+      message: text("the message", { minLength: 1, maxLength: builtinLimits.commitMessageCharsMax }),
+      paths: paths("stage these first"),
+      all: flag("stage everything that changed first, new files included"),
+      run_hooks: flag("let the hooks of the repository run")
+    },
+    ["message"]
+  ),
+  access: ({ paths: wanted }) => ({ writes: wanted === undefined ? ["."] : asList(wanted) }),
+  preview: async ({ all, message, paths: wanted, run_hooks }) => {
+    const what =
+      wanted !== undefined ? asList(wanted).join("\n") : all === true ? "everything that changed" : "what is staged"
+    const hooks = run_hooks === true ? "\n\nThe hooks of the repository run." : ""
+    return { title: "git commit", detail: `${asText(message)}\n\n${what}${hooks}` }
+  },
+  run: (input, context) => inRepository(parts, context, (repository) => commit(parts, repository, input))
+})

@@ -1,0 +1,106 @@
+// `grep`: lines of files in the workspace that match, by ripgrep where it is installed and by a search of our own where it
+// is not. Both give the same output.
+import type { ToolOutcome } from "../../Port.ts"
+import type { Input, Tool } from "../../Tool.ts"
+import { ToolFailure, told } from "../Errors.ts"
+import { expandBraces } from "../files/Glob.ts"
+import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceDoor, whole } from "../Kit.ts"
+import { builtinLimits } from "../Limits.ts"
+import type { Workspace } from "../Workspace.ts"
+import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
+
+const requestOf = async (workspace: Workspace, input: Input, signal: AbortSignal): Promise<SearchRequest> => {
+  const path = asText(input["path"], ".")
+  const located = await workspace.locate(path, { for: "reading" }, async ({ kind, shown }) => ({ kind, shown }))
+  if (located.kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such file or directory`)
+  if (located.kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
+  const glob = asText(input["glob"])
+  return {
+    workspace,
+    path: located.shown === "." ? "" : located.shown,
+    pattern: asText(input["pattern"]),
+    isPlainText: input["plain_text"] === true,
+    ignoreCase: input["ignore_case"] === true,
+    globs: glob === "" ? [] : expandBraces(glob),
+    contextLines: Math.min(asNumber(input["context"], 0), builtinLimits.searchContextMax),
+    includeIgnored: input["include_ignored"] === true,
+    matchesMax: Math.min(asNumber(input["limit"], builtinLimits.searchMatchesDefault), builtinLimits.searchMatchesMax),
+    signal
+  }
+}
+
+const lineOf = ({ isMatch, line, path, text: found }: FoundLine): string =>
+  isMatch ? `${path}:${line}:${found}` : `${path}-${line}-${found}`
+
+/** Groups of lines that do not follow each other are told apart, where lines around matches were asked for. */
+const grouped = ({ lines }: SearchResult, contextLines: number): ReadonlyArray<string> =>
+  lines.flatMap((found, index) => {
+    const before = lines[index - 1]
+    const follows = before === undefined || (before.path === found.path && before.line + 1 === found.line)
+    return contextLines > 0 && !follows ? ["--", lineOf(found)] : [lineOf(found)]
+  })
+
+const countsOf = ({ lines }: SearchResult): ReadonlyArray<string> => {
+  const counts = new Map<string, number>()
+  for (const { isMatch, path } of lines) if (isMatch) counts.set(path, (counts.get(path) ?? 0) + 1)
+  return [...counts].map(([path, count]) => `${path}: ${count}`)
+}
+
+const outputOf = (result: SearchResult, input: Input, { contextLines, matchesMax }: SearchRequest): string => {
+  if (result.matches === 0) return result.isCut ? "no matches in what was looked at; name a directory" : "no matches"
+  const lines = input["files_only"] === true ? countsOf(result) : grouped(result, contextLines)
+  const more = `… more than ${Math.min(result.matches, matchesMax)} matches; narrow the search …`
+  return [...lines, ...(result.isCut ? [more] : [])].join("\n")
+}
+
+const run = async (
+  search: SearchPort,
+  workspace: Workspace,
+  input: Input,
+  signal: AbortSignal
+): Promise<ToolOutcome> => {
+  const request = await requestOf(workspace, input, signal)
+  return { status: "success", output: outputOf(await search.search(request), input, request) }
+}
+
+const parameters = takes(
+  {
+    pattern: text("regular expression, without look-around and back-references", {
+      minLength: 1,
+      maxLength: builtinLimits.searchPatternCharsMax
+    }),
+    path: aPath("file or directory in the workspace; all of it unless told"),
+    glob: text("only files whose path matches, such as *.ts or src/**/*.{js,ts}"),
+    plain_text: flag("the pattern is plain text"),
+    ignore_case: flag("capital and small letters are the same"),
+    context: whole("lines to show before and after each match", {
+      minimum: 0,
+      maximum: builtinLimits.searchContextMax
+    }),
+    files_only: flag("only the files, with the number of matches in each"),
+    include_ignored: flag("also files that .gitignore leaves out"),
+    limit: whole(`how many matches at most, ${builtinLimits.searchMatchesDefault} unless told`, {
+      minimum: 1,
+      maximum: builtinLimits.searchMatchesMax
+    })
+  },
+  ["pattern"]
+)
+
+export interface GrepParts {
+  readonly door: WorkspaceDoor
+  readonly search: SearchPort
+}
+
+export const grepTool = ({ door, search }: GrepParts): Tool => ({
+  ...looks,
+  timeout_ms: builtinLimits.searchTimeoutMs,
+  name: "grep",
+  description:
+    "Searches the text of files in the workspace for a regular expression. Gives path:line:text for each match, in order. Leaves out what .gitignore names, and binary files.",
+  parameters,
+  access: ({ path }) => ({ reads: [asText(path, ".")] }),
+  preview: async ({ path, pattern }) => ({ title: `search ${asText(path, ".")}`, detail: asText(pattern) }),
+  run: (input, { signal, workspace }) =>
+    told(asText(input["path"], "."), async () => run(search, await door.open(workspace), input, signal))
+})

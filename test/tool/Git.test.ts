@@ -1,0 +1,244 @@
+// Goal: the git tools tell and commit what is there, and nothing that a repository names ever runs: hooks, monitors, pagers,
+// external diffs, text conversions, filters, signing programs. Method: real repositories, real git through the process
+// port; every program that git could be made to start leaves a mark if it does.
+import { execFileSync } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeEach, describe, expect, it } from "vitest"
+import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import { identityIn } from "#src/tool/builtin/git/Git.ts"
+import { builtinLimits } from "#src/tool/builtin/Limits.ts"
+import type { Input, Tool } from "#src/tool/Tool.ts"
+import { searchPath, useProcesses } from "../support/tool/processes.ts"
+import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
+
+const place = usePlace()
+const processes = useProcesses()
+const blobs = memoryBlobs()
+
+const toolNamed = (name: string): Tool =>
+  workspaceTools({ ownDirectories: [place.data], blobs, processes, path: searchPath, home: place.outside }).find(
+    (tool) => tool.name === name
+  )!
+const run = (name: string, input: Input = {}) => place.run(toolNamed(name), input)
+
+const git = (...args: ReadonlyArray<string>): string =>
+  execFileSync("git", ["-c", "safe.directory=*", ...args], {
+    cwd: place.workspace,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { PATH: searchPath, HOME: place.outside, GIT_CONFIG_NOSYSTEM: "1" }
+  })
+
+const put = (path: string, text: string): void => writeFileSync(join(place.workspace, path), text)
+
+beforeEach(() => {
+  git("init", "--quiet", "--initial-branch=main")
+  git("config", "user.name", "Somebody")
+  git("config", "user.email", "somebody@example.org")
+  put("a.txt", "one\ntwo\n")
+  git("add", ".")
+  git("commit", "--quiet", "--message=first")
+})
+
+describe("the git tools", () => {
+  it("tell what changed", async () => {
+    expect(await run("git_status")).toEqual({ status: "success", output: "## main\n" })
+    expect(await run("git_diff")).toEqual({ status: "success", output: "no differences" })
+    put("a.txt", "one\nTWO\n")
+    put("new file.txt", "new\n")
+    expect((await run("git_status")).output).toBe('## main\n M a.txt\n?? "new file.txt"\n')
+    const { output } = await run("git_diff")
+    expect(output).toContain("--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n")
+    expect((await run("git_diff", { paths: ["new file.txt"] })).output).toBe("no differences")
+    expect((await run("git_diff", { stat: true })).output).toContain("1 file changed, 1 insertion(+), 1 deletion(-)")
+  })
+
+  it("commit named paths, everything, or what is staged", async () => {
+    put("a.txt", "changed\n")
+    put("b.txt", "new\n")
+    const outcome = await run("git_commit", { message: "only b\n\nwhy", paths: ["b.txt"] })
+    expect(outcome).toMatchObject({ status: "success" })
+    expect(outcome.output).toContain("only b")
+    expect(outcome.output).toContain(git("rev-parse", "--short", "HEAD").trim())
+    expect(git("log", "-1", "--format=%an %ae %B").trim()).toBe("Somebody somebody@example.org only b\n\nwhy")
+    expect(git("show", "--stat", "--format=")).toContain("1 file changed")
+    expect(git("status", "--short").trim()).toBe("M a.txt")
+    expect(await run("git_commit", { message: "nothing" })).toMatchObject({
+      status: "error",
+      error: { code: "nothing_to_commit" }
+    })
+    expect(await run("git_commit", { message: "all", all: true })).toMatchObject({ status: "success" })
+    expect(git("status", "--short")).toBe("")
+    expect((await run("git_diff", { from: "HEAD~1", to: "HEAD" })).output).toContain("+changed")
+  })
+
+  it("commit as the user where the repository names nobody, and as ECHS where nobody does", async () => {
+    git("config", "--unset", "user.name")
+    git("config", "--unset", "user.email")
+    put("b.txt", "b\n")
+    await run("git_commit", { message: "b", all: true })
+    expect(git("log", "-1", "--format=%an <%ae>").trim()).toBe("ECHS <echs@localhost>")
+    writeFileSync(
+      join(place.outside, ".gitconfig"),
+      '[core]\n\tname = x\n[user]\n\tname = "A Person"\n\temail = a@b.c\n'
+    )
+    put("c.txt", "c\n")
+    await run("git_commit", { message: "c", all: true })
+    expect(git("log", "-1", "--format=%an <%ae>").trim()).toBe("A Person <a@b.c>")
+    expect(identityIn('[user "x"]\nname = no\n[other]\nemail = no\n')).toEqual({})
+  })
+
+  it.each([
+    ["git_diff", { from: "--output=stolen" }, "invalid_arguments"],
+    ["git_diff", { from: "a b" }, "invalid_arguments"],
+    ["git_diff", { from: "nowhere" }, "git_failed"],
+    ["git_diff", { paths: ["../secret"] }, "git_failed"],
+    ["git_commit", { message: "x", paths: ["not there"] }, "git_failed"],
+    ["git_commit", { message: "x", paths: ["--all"] }, "git_failed"]
+  ])("refuse what makes no sense: %s %j", async (name, input, code) => {
+    expect(await run(name, input)).toMatchObject({ status: "error", error: { code } })
+    expect(existsSync(join(place.workspace, "stolen"))).toBe(false)
+  })
+
+  it("say that there is no repository", async () => {
+    mkdirSync(join(place.outside, "plain"))
+    const context = { ...place.context(), workspace: join(place.outside, "plain") }
+    for (const name of ["git_status", "git_diff", "git_commit"])
+      expect(await toolNamed(name).run({ message: "x" }, context), name).toMatchObject({
+        status: "error",
+        error: { code: "not_a_repository" }
+      })
+  })
+
+  it("keep all of a long diff", async () => {
+    put("a.txt", `${"a line of some length\n".repeat(20_000)}the end\n`)
+    const outcome = await run("git_diff")
+    expect(outcome.output?.length).toBeLessThan(builtinLimits.gitOutputCharsMax + 1_000)
+    const whole = blobs.kept.get(outcome.output_blob?.sha256 ?? "")?.toString()
+    expect(whole?.split("\n").filter((line) => line === "+a line of some length")).toHaveLength(20_000)
+    const page = await run("read_file", { path: `blob:${outcome.output_blob?.sha256}`, offset: 20_000, limit: 2 })
+    expect(page.output).toContain("+a line of some length\n")
+  })
+})
+
+describe("what a repository names", () => {
+  /** A program that leaves a mark where nobody else writes. */
+  const trap = (name: string): string => {
+    const file = join(place.workspace, `trap-${name}.sh`)
+    writeFileSync(
+      file,
+      `#!/bin/sh\necho ran >> "${join(place.workspace, `ran-${name}`)}"\ncat "$@" 2>/dev/null\nexit 0\n`
+    )
+    chmodSync(file, 0o755)
+    return file
+  }
+  /** Those that a plain git runs where nobody sits at a terminal. */
+  const bites = new Set([
+    "fsmonitor",
+    "external-diff",
+    "text-conversion",
+    "diff-command",
+    "filter",
+    "signing",
+    "hooks-elsewhere"
+  ])
+  const attempt = (...args: ReadonlyArray<string>): void => {
+    try {
+      git(...args)
+    } catch {
+      // What was started instead may well have made it fail.
+    }
+  }
+  const ran = (name: string): boolean => existsSync(join(place.workspace, `ran-${name}`))
+
+  const settings: ReadonlyArray<readonly [string, (program: string) => ReadonlyArray<readonly [string, string]>]> = [
+    ["fsmonitor", (program) => [["core.fsmonitor", program]]],
+    ["pager", (program) => [["core.pager", program]]],
+    ["pager-of-diff", (program) => [["pager.diff", program]]],
+    ["editor", (program) => [["core.editor", program]]],
+    ["external-diff", (program) => [["diff.external", program]]],
+    ["text-conversion", (program) => [["diff.evil.textconv", program]]],
+    ["diff-command", (program) => [["diff.evil.command", program]]],
+    [
+      "filter",
+      (program) => [
+        ["filter.evil.clean", program],
+        ["filter.evil.smudge", program]
+      ]
+    ],
+    [
+      "filter-process",
+      (program) => [
+        ["filter.evil.process", program],
+        ["filter.evil.required", "true"]
+      ]
+    ],
+    [
+      "signing",
+      (program) => [
+        ["commit.gpgSign", "true"],
+        ["gpg.program", program]
+      ]
+    ],
+    ["hooks-elsewhere", (program) => [["core.hooksPath", join(program, "..", "hooks-elsewhere")]]],
+    ["alias", (program) => [["alias.status", `!${program}`]]]
+  ]
+
+  it.each(settings)("does not run: %s", async (name, of) => {
+    const program = trap(name)
+    mkdirSync(join(place.workspace, "hooks-elsewhere"))
+    for (const hook of ["pre-commit", "post-commit", "commit-msg", "prepare-commit-msg", "post-index-change"]) {
+      const file = join(place.workspace, "hooks-elsewhere", hook)
+      writeFileSync(file, readFileSync(program))
+      chmodSync(file, 0o755)
+    }
+    put(".gitattributes", "* filter=evil diff=evil\n")
+    for (const [key, value] of of(program)) git("config", key, value)
+    put("a.txt", "changed\n")
+    if (bites.has(name)) {
+      // Without our care it does.
+      for (const args of [["status"], ["diff"], ["commit", "--all", "--message=x"]]) attempt(...args)
+      expect(ran(name)).toBe(true)
+      rmSync(join(place.workspace, `ran-${name}`))
+      put("a.txt", "changed again\n")
+    }
+    for (const [tool, input] of [
+      ["git_status", {}],
+      ["git_diff", {}],
+      ["git_diff", { staged: true }],
+      ["git_commit", { message: "quietly", paths: ["a.txt"] }]
+    ] as const)
+      expect(await run(tool, input), tool).toMatchObject({ status: "success" })
+    expect(ran(name)).toBe(false)
+    expect(git("show", "HEAD:a.txt")).toBe(bites.has(name) ? "changed again\n" : "changed\n")
+  })
+
+  it("runs as a hook only when that was asked for", async () => {
+    const program = trap("hook")
+    const hook = join(place.workspace, ".git", "hooks", "pre-commit")
+    mkdirSync(join(place.workspace, ".git", "hooks"), { recursive: true })
+    writeFileSync(hook, readFileSync(program))
+    chmodSync(hook, 0o755)
+    put("a.txt", "changed\n")
+    expect(await run("git_commit", { message: "quietly", paths: ["a.txt"] })).toMatchObject({ status: "success" })
+    expect(ran("hook")).toBe(false)
+    put("a.txt", "changed again\n")
+    const outcome = await run("git_commit", { message: "aloud", paths: ["a.txt"], run_hooks: true })
+    expect(outcome).toMatchObject({ status: "success" })
+    expect(ran("hook")).toBe(true)
+  })
+})
+
+describe("a question about a commit", () => {
+  it("shows message, paths and whether hooks run", async () => {
+    const preview = await toolNamed("git_commit").preview(
+      { message: "why", paths: ["a.txt", "b.txt"], run_hooks: true },
+      { workspace: place.workspace }
+    )
+    expect(preview).toEqual({
+      title: "git commit",
+      detail: "why\n\na.txt\nb.txt\n\nThe hooks of the repository run."
+    })
+  })
+})

@@ -66,6 +66,8 @@ export class Pursuit {
           plan_id: plan.plan_id,
           step: { _tag: "ApprovePlan", payload: { plan_id: plan.plan_id, approver: "auto_start" } }
         })
+      case "AwaitPerson":
+        return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }))
       case "BeginTask":
         return this.begin(scene, work)
       case "SettleTask":

@@ -17,6 +17,8 @@ export type PlanWork =
   /** Asks an agent again for the answer that it has not given. */
   | { readonly _tag: "Remind"; readonly agent_id: AgentId; readonly turns: number; readonly of: "plan" | "review" }
   | { readonly _tag: "Approve" }
+  /** Nothing to do but to be there: a person has to approve or reject the plan. */
+  | { readonly _tag: "AwaitPerson" }
   | { readonly _tag: "BeginTask"; readonly task_id: TaskId; readonly start: number }
   /** The worker is done: check the evidence, then CompleteTask or FailTask. */
   | { readonly _tag: "SettleTask"; readonly task_id: TaskId; readonly start: number }
@@ -45,6 +47,7 @@ const keyOf = (plan: PlanState, work: PlanWork): string => {
     case "Remind":
       return `${name} ${work.agent_id} ${work.turns}`
     case "Approve":
+    case "AwaitPerson":
     case "Unblock":
       return `${name} ${plan.revision} ${plan.blocks}`
     case "BeginTask":
@@ -82,9 +85,13 @@ const awaitPlan = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<Pla
   return [stop({ reason: "planner_silent", detail })]
 }
 
+/** A plan is there that only a person may approve. */
+export const awaitsPerson = (plan: PlanState): boolean =>
+  plan.status === "planning" && plan.proposed !== null && !(plan.auto_start && plan.needs_approval === null)
+
 const planning = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<PlanWork> => {
-  if (!plan.proposed) return awaitPlan(plan, orchestrator)
-  return plan.auto_start && plan.needs_approval === null ? [{ _tag: "Approve" }] : []
+  if (plan.proposed === null) return awaitPlan(plan, orchestrator)
+  return [{ _tag: awaitsPerson(plan) ? "AwaitPerson" : "Approve" }]
 }
 
 const isSettled = (state: ConversationState, task: TaskState): boolean =>

@@ -307,8 +307,8 @@ export interface MutablePlan {
   attempts: number
   planner_turns: number
   base: WorkspaceBase | null
-  /** A plan is there and not yet approved; and why a person has to do that. */
-  proposed: boolean
+  /** The event that brought a plan which is not yet approved; and why a person has to do that. */
+  proposed: number | null
   needs_approval: string | null
   /** Who approved it last. */
   approver: string | null

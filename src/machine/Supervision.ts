@@ -4,7 +4,9 @@
  */
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { type AttentionStatus, signalOfTool } from "./Attention.ts"
+import { limits } from "./Limits.ts"
 import type { MonitorStatus } from "./Monitor.ts"
+import { awaitsPerson } from "./PlanEffects.ts"
 import { aliveAgents, isAlive, pathOf, pendingApprovals } from "./Select.ts"
 import type { AgentState, CallState, ConversationState } from "./State.ts"
 
@@ -56,12 +58,13 @@ export const attentionOf = (state: ConversationState): AttentionStatus => {
   const { status } = state.session
   if (status === "closed" || status === "archived") return "closed"
   if (status === "suspended") return "error"
+  if (state.plan !== null && awaitsPerson(state.plan)) return "awaiting_approval"
   const statuses = new Set(aliveAgents(state).map((agent) => attentionOfAgent(state, agent)))
   return urgency.find((one) => statuses.has(one)) ?? (state.agents.length === 0 ? "starting" : "error")
 }
 
 export interface AttentionItem {
-  readonly type: "approval" | "question" | "suspended" | "notice"
+  readonly type: "approval" | "question" | "plan" | "suspended" | "notice"
   readonly event_id: number
   readonly agent_id: AgentId | null
   /** From the root agent down to the one that asks. */
@@ -86,6 +89,25 @@ const ofCall = (state: ConversationState, call: CallState, type: "approval" | "q
   expires_ms: call.approval?.expires_ms ?? null
 })
 
+const plans = ({ plan }: ConversationState): ReadonlyArray<AttentionItem> =>
+  plan !== null && plan.proposed !== null && awaitsPerson(plan)
+    ? [
+        {
+          type: "plan",
+          event_id: plan.proposed,
+          agent_id: null,
+          agent_path: [],
+          call_id: null,
+          title: `a plan of ${plan.tasks.length} tasks waits for approval: ${plan.goal}`.slice(
+            0,
+            limits.noticeCharsMax
+          ),
+          since_ms: null,
+          expires_ms: null
+        }
+      ]
+    : []
+
 const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
   state.session.status === "suspended"
     ? [
@@ -106,6 +128,7 @@ const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
 export const attentionItems = (state: ConversationState): ReadonlyArray<AttentionItem> => [
   ...pendingApprovals(state).map((call) => ofCall(state, call, "approval")),
   ...state.calls.filter(asksPerson).map((call) => ofCall(state, call, "question")),
+  ...plans(state),
   ...suspension(state),
   ...state.notices.map(
     (notice): AttentionItem => ({

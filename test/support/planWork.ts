@@ -68,6 +68,8 @@ export const planCommand = (state: ConversationState, { work }: PlanEffect, outc
       return { _tag: "PromptTeam", plan_id, agent_id: work.agent_id, turns: work.turns, content: "well?" }
     case "Approve":
       return { ...advance, step: { _tag: "ApprovePlan", payload: { plan_id, approver: "auto_start" } } }
+    case "AwaitPerson":
+      return { ...advance, step: { _tag: "ApprovePlan", payload: { plan_id, approver: "ada" } } }
     case "BeginTask":
       return begin(plan, work)
     case "SettleTask":

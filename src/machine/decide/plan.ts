@@ -81,7 +81,11 @@ const requireStep = (
     return sheet.refuse("bad_request", `${step._tag} speaks of another plan than ${plan.plan_id}`)
   }
   if (step._tag === "UpdatePlan") for (const change of step.payload.changes) requireChangeable(sheet, plan, change)
-  if ((step._tag === "ApprovePlan" || step._tag === "RejectPlan") && plan.status === "planning" && !plan.proposed) {
+  if (
+    (step._tag === "ApprovePlan" || step._tag === "RejectPlan") &&
+    plan.status === "planning" &&
+    plan.proposed === null
+  ) {
     return sheet.refuse("invalid_state", "no plan has been submitted yet", { state: plan.status })
   }
   requireTask(sheet, plan, step, written)

@@ -25,7 +25,7 @@ const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"p
   attempts: 0,
   planner_turns: 0,
   base: null,
-  proposed: false,
+  proposed: null,
   needs_approval: null,
   approver: null,
   revision: 0,
@@ -87,7 +87,7 @@ const onTask = <K extends "plan.task_assigned" | "plan.task_started" | "plan.tas
 
 /** The planner is asked from here on: only turns that begin now count. */
 const askPlanner = (plan: MutablePlan, state: MutableConversation): void => {
-  plan.proposed = false
+  plan.proposed = null
   plan.planner_turns = findAgent(state, orchestratorIdOf(plan.plan_id))?.turns ?? 0
 }
 
@@ -106,7 +106,7 @@ const proposals: Pick<
   "plan.created": onPlan((plan, rune, state) => {
     plan.tasks = rune.payload.tasks.map(newTask)
     plan.revision = rune.payload.revision ?? plan.revision + 1
-    plan.proposed = true
+    plan.proposed = rune.event_id
     plan.needs_approval = rune.payload.needs_approval ?? null
     plan.progress_tokens = tokensOf(state)
   }),
@@ -114,12 +114,12 @@ const proposals: Pick<
     for (const change of rune.payload.changes) applyChange(plan, change)
   }),
   "plan.approved": onPlan((plan, rune) => {
-    plan.proposed = false
+    plan.proposed = null
     plan.approver = rune.payload.approver
     plan.reason = null
   }),
   "plan.rejected": onPlan((plan, rune) => {
-    plan.proposed = false
+    plan.proposed = null
     plan.reason = rune.payload.reason
   })
 }

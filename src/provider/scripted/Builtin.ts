@@ -81,7 +81,7 @@ const laterTurns: ReadonlyArray<Reply> = [
 export const demo: Scenario = {
   name: "demo",
   description: "A turn with three tool calls, for those who have no key yet",
-  replies: [...firstTurn, ...goalReplies, ...laterTurns]
+  replies: [...goalReplies, ...firstTurn, ...laterTurns] as unknown as Scenario["replies"]
 }
 
 export const echo: Scenario = {

@@ -4,7 +4,7 @@ import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "./Errors
 import { FRAME_HEADER_BYTES, flag, frameKind, sealFrame } from "./Frame.ts"
 import { alignPage, BATCH_HEADER_BYTES, closeGroup, GROUP_HEADER_BYTES, groupKind, openGroup } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
-import { type LogState, lastSegment, type SegmentState, startSegment } from "./LogState.ts"
+import { type Extent, type LogState, lastSegment, type SegmentState, startSegment } from "./LogState.ts"
 import type { Slab } from "./Slabs.ts"
 
 /** Who may see an entry; the engine only stores it and filters by it. */
@@ -23,20 +23,27 @@ export interface Entry {
   readonly role?: "delta" | "supersedes"
 }
 
-export interface Group {
+/** Frames of one log in one segment. Once durable it is the extent by which they are found. */
+export interface FrameGroup extends Extent {
+  readonly kind: typeof groupKind.frames
   readonly log: LogState
-  readonly kind: number
-  /** Where the group's header is, and where its frames start and end. */
+  /** Where the group's header is; its frames follow the name. */
   readonly headerStart: number
-  readonly start: number
   end: number
   frames: number
-  readonly firstEventId: number
   lastEventId: number
+  /** Checksum of the last frame. */
   crc: number
-  readonly segment: SegmentState | undefined
-  readonly position: number
+  /** Of the batch; 0 until it is durable. */
+  sequence: number
 }
+
+export interface RemovalGroup {
+  readonly kind: typeof groupKind.removal
+  readonly log: LogState
+}
+
+export type Group = FrameGroup | RemovalGroup
 
 export interface Batch {
   readonly slab: Slab
@@ -118,15 +125,16 @@ const tooLarge = (log: LogState, frames: number, bytes: number, limits: Limits):
 /** Room that an append needs in a batch besides its frames. */
 export const groupBytes = (log: LogState): number => GROUP_HEADER_BYTES + log.nameBytes.length
 
-const groupFor = (batch: Batch, log: LogState, segment: SegmentState): Group => {
+const groupFor = (batch: Batch, log: LogState, segment: SegmentState): FrameGroup => {
   const last = batch.groups[batch.groups.length - 1]
-  if (last !== undefined && last.log === log && last.segment === segment && last.kind === groupKind.frames) return last
+  if (last !== undefined && last.kind === groupKind.frames && last.segment === segment) return last
   const headerStart = batch.end
   const start = openGroup(batch.slab, headerStart, groupKind.frames, log.nameBytes)
   batch.end = start
-  const group: Group = {
-    log,
+  const group: FrameGroup = {
     kind: groupKind.frames,
+    log,
+    slab: batch.slab,
     headerStart,
     start,
     end: start,
@@ -134,6 +142,7 @@ const groupFor = (batch: Batch, log: LogState, segment: SegmentState): Group => 
     firstEventId: log.nextEventId,
     lastEventId: log.nextEventId,
     crc: log.crc,
+    sequence: 0,
     segment,
     position: segment.bytes
   }
@@ -154,6 +163,7 @@ const putBody = (slab: Slab, start: number, body: string | Uint8Array): number =
 
 /** Indexes the next frame of a segment, if one is due; `previousCrc` is what the frame is chained to. */
 export const indexFrame = (segment: SegmentState, eventId: number, previousCrc: number, limits: Limits): void => {
+  if (eventId < segment.indexDueId && segment.bytes < segment.indexDueBytes) return
   const { ids, offsets, crcs } = segment.index
   const last = ids.length - 1
   if (
@@ -165,6 +175,8 @@ export const indexFrame = (segment: SegmentState, eventId: number, previousCrc: 
     offsets.push(segment.bytes)
     crcs.push(previousCrc)
   }
+  segment.indexDueId = ids[ids.length - 1]! + limits.indexEveryFrames
+  segment.indexDueBytes = offsets[offsets.length - 1]! + limits.indexEveryBytes
 }
 
 /** Encodes one append that was measured before and for which the slab has room. */
@@ -210,17 +222,5 @@ export const encodeRemoval = (batch: Batch, log: LogState): void => {
   const start = openGroup(batch.slab, headerStart, groupKind.removal, log.nameBytes)
   closeGroup(batch.slab, headerStart, 0, 0)
   batch.end = start
-  batch.groups.push({
-    log,
-    kind: groupKind.removal,
-    headerStart,
-    start,
-    end: start,
-    frames: 0,
-    firstEventId: log.nextEventId,
-    lastEventId: log.nextEventId,
-    crc: log.crc,
-    segment: undefined,
-    position: 0
-  })
+  batch.groups.push({ kind: groupKind.removal, log })
 }

@@ -274,7 +274,12 @@ export class Committer {
     const sequence = this.sequence
     this.sequence += 1
     this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
-    for (const group of batch.groups) this.commitGroup(batch, group, sequence)
+    for (const group of batch.groups) {
+      if (group.kind === groupKind.removal) continue
+      group.sequence = sequence
+      this.options.slabs.retain(group.slab)
+      commitExtent(group.log, group, group.crc)
+    }
     this.options.slabs.release(batch.slab)
     batch.resolve()
     this.tellReady()
@@ -282,17 +287,6 @@ export class Committer {
     else this.tellIdle()
     // Those who wait go on only after this; it comes last because it runs code of others.
     this.options.onDurable(batch.groups, sequence)
-  }
-
-  private commitGroup(batch: Batch, group: Group, sequence: number): void {
-    if (group.kind === groupKind.removal) return
-    const { log, start, end, firstEventId, lastEventId, position } = group
-    this.options.slabs.retain(batch.slab)
-    commitExtent(
-      log,
-      { slab: batch.slab, start, end, firstEventId, lastEventId, sequence, segment: group.segment!, position },
-      group.crc
-    )
   }
 
   private writeFailed(batch: Batch, placement: Placement, error: unknown): void {

@@ -28,6 +28,9 @@ export interface SegmentState {
   /** Of a closed segment that is damaged: where, and the last event before it. What is before can be read. */
   fault: { readonly offset: number; readonly reason: string; readonly lastEventId: number } | undefined
   index: SparseIndex
+  /** Frames below both of these need no index entry: most appends look no further. 0 where it is to be found out. */
+  indexDueId: number
+  indexDueBytes: number
   /** End of the encoded frames, as an offset in the file. */
   bytes: number
   /** End of the durable frames. */
@@ -145,6 +148,8 @@ export const startSegment = (log: LogState): SegmentState => {
     followed: true,
     fault: undefined,
     index: emptyIndex(),
+    indexDueId: 0,
+    indexDueBytes: 0,
     bytes: SEGMENT_HEADER_BYTES,
     durableBytes: SEGMENT_HEADER_BYTES,
     writtenBytes: SEGMENT_HEADER_BYTES,
@@ -182,6 +187,7 @@ export const rollBack = (log: LogState): void => {
   if (segment === undefined) return
   segment.bytes = segment.durableBytes
   truncateIndex(segment.index, segment.bytes)
+  segment.indexDueId = 0
 }
 
 /** The frames of `extent` became durable. */

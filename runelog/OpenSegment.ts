@@ -32,6 +32,8 @@ export const unopened = (firstEventId: number): SegmentState => ({
   followed: false,
   fault: undefined,
   index: emptyIndex(),
+  indexDueId: 0,
+  indexDueBytes: 0,
   bytes: 0,
   durableBytes: 0,
   writtenBytes: 0,
@@ -139,6 +141,7 @@ export const indexSegment = async (
   const start = { offset: SEGMENT_HEADER_BYTES, eventId: segment.firstEventId, previousCrc: segment.headerCrc }
   const end = await scanFrames(file, start, { endOffset, onFrame: sparseIndexer(index, limits) })
   segment.index = index
+  segment.indexDueId = 0
   return end
 }
 

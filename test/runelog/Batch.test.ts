@@ -14,7 +14,7 @@ import {
   framePreviousCrc
 } from "#runelog/Frame.ts"
 import { BATCH_HEADER_BYTES, groupKind, readGroups } from "#runelog/JournalBatch.ts"
-import { emptyLog, startSegment } from "#runelog/LogState.ts"
+import { commitExtent, emptyLog, rollBack, startSegment } from "#runelog/LogState.ts"
 import { resolveLimits } from "#runelog/Options.ts"
 
 const limits = resolveLimits({
@@ -126,7 +126,7 @@ describe("an append becomes frames", () => {
     log.segments[2]!.seal = { frames: 1, headCrc: 0, sha256: "", previousSha256: "" }
     encodeAppend(batch, log, [{ body: "sealed" }], limits)
     expect(log.segments.map(({ firstEventId }) => firstEventId)).toEqual([1, 3, 4, 5])
-    const last = batch.groups.at(-1)!
+    const last = readGroups(batch.slab, BATCH_HEADER_BYTES, batch.groups.length).at(-1)!
     expect(frameEventId(batch.slab.view, last.start)).toBe(5)
     expect(batch.groups).toHaveLength(4)
   })
@@ -141,6 +141,24 @@ describe("an append becomes frames", () => {
     segment.bytes += 20_000
     indexFrame(segment, 5, 50, { ...limits, indexEveryFrames: 100 })
     expect(segment.index).toEqual({ ids: [1, 3, 5], offsets: [128, 228, 20_328], crcs: [10, 30, 50] })
+  })
+
+  it("with the index entries that it would have had, after others were taken back", () => {
+    const log = emptyLog("log")
+    const few = { ...limits, indexEveryFrames: 3, indexEveryBytes: 1000, segmentBytes: 100_000 }
+    const append = (count: number): void => {
+      const batch = openBatch(slab())
+      for (let at = 0; at < count; at++) encodeAppend(batch, log, [{ body: "x" }], few)
+      const [group] = batch.groups
+      if (group?.kind === groupKind.frames) commitExtent(log, group, group.crc)
+    }
+    append(5)
+    encodeAppend(openBatch(slab()), log, [{ body: "x" }, { body: "x" }, { body: "x" }, { body: "x" }], few)
+    expect(log.segments[0]!.index.ids).toEqual([1, 4, 7])
+    rollBack(log)
+    expect(log.segments[0]!.index.ids).toEqual([1, 4])
+    append(5)
+    expect(log.segments[0]!.index.ids).toEqual([1, 4, 7, 10])
   })
 
   it("and a group takes a header and its name", () => {

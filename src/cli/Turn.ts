@@ -124,9 +124,10 @@ export const decide = async (
     return
   }
   terminal.write(question(item, terminal))
-  const answer = await terminal.ask(`  allow? ${choicesText(item)} `, signal)
+  const isQuestion = item.tool_name === "ask_user"
+  const answer = await terminal.ask(isQuestion ? "  your answer: " : `  allow? ${choicesText(item)} `, signal)
   if (answer === undefined) return
-  await tell({ client, conversationId, terminal }, item, answer.trim().toLowerCase())
+  await tell({ client, conversationId, terminal }, item, isQuestion ? answer.trim() : answer.trim().toLowerCase())
 }
 
 export const question = (item: ApprovalItem, { paint, columns }: Terminal): string => {
@@ -150,7 +151,15 @@ const tell = async (
 ): Promise<void> => {
   const call = { conversation_id: to.conversationId, call_id: item.call_id }
   try {
-    if (answer.startsWith("y") || answer.startsWith("a")) {
+    if (item.tool_name === "ask_user" && answer !== "") {
+      const edited = { ...(item.arguments as object), answer }
+      await to.client.call("approval.approve", {
+        ...call,
+        scope: "once",
+        arguments: edited,
+        arguments_hash: item.arguments_hash
+      })
+    } else if (answer.startsWith("y") || answer.startsWith("a")) {
       const scope = answer.startsWith("a") && item.choices.includes("session") ? "session" : "once"
       await to.client.call("approval.approve", { ...call, scope, arguments_hash: item.arguments_hash })
     } else

@@ -2,6 +2,7 @@
 // names and summaries, `echs ls` and `echs tail` load the client and no more.
 
 import type { VerbEntry } from "../cli/Verb.ts"
+import type { PolicyParts } from "../cli/verbs/policy.ts"
 import type { RecordParts } from "../cli/verbs/record.ts"
 import type { SettingsParts } from "../cli/verbs/settings.ts"
 import type { VerifyReport } from "../cli/verify.ts"
@@ -62,6 +63,9 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("export", "prints a conversation as JSON lines", async () => (await look()).makeExport(remoteParts())),
   entry("stats", "numbers of the server or of a conversation", async () => (await look()).makeStats(remoteParts())),
   entry("audit", "lists who allowed what, when and why", async () => (await record()).makeAudit(remoteParts())),
+  entry("policy", "checks a file of rules, and tries it on what is on record", async () =>
+    (await import("../cli/verbs/policy.ts")).makePolicy(policyParts())
+  ),
   entry("doctor", "says what is installed, what is set and what is wrong", async () =>
     (await settings()).makeDoctor(await settingsParts())
   ),
@@ -128,6 +132,37 @@ const recordParts = (): RecordParts => ({
     ])
     const decoded = runes.map((rune) => Result.getOrThrow(decodeValue(rune)))
     return fold(decoded, conversationId as Parameters<typeof fold>[1])
+  }
+})
+
+const policyParts = (): PolicyParts => ({
+  ...remoteParts(),
+  readPolicy: async (path) => {
+    const [{ knownTools, PolicyReplay, readPolicyFile }, { decodeValue }, { readTextFile }, Result] = await Promise.all(
+      [
+        import("./KnownTools.ts"),
+        import("../rune/Rune.ts"),
+        import("../config/ServerFiles.ts"),
+        import("effect/Result")
+      ]
+    )
+    try {
+      const policy = readPolicyFile(await readTextFile(path))
+      const tools = knownTools()
+      return {
+        rules: policy.rules.length + policy.learnt.length,
+        mode: policy.mode ?? null,
+        replay: (conversationId) => {
+          const replay = new PolicyReplay(conversationId, policy, tools)
+          return {
+            add: (rune) => replay.add(Result.getOrThrow(decodeValue(rune))),
+            finish: () => replay.finish()
+          }
+        }
+      }
+    } catch (error) {
+      return { issue: (error as Error).message }
+    }
   }
 })
 

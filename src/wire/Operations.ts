@@ -5,7 +5,16 @@
 import * as Schema from "effect/Schema"
 import { AgentId, CallId, ConversationId, HookRunId, IdempotencyKey, PlanId, Sha256Hex } from "../rune/Ids.ts"
 import { GoalOptions } from "../rune/kinds/plan.ts"
-import { Budget, Content, Count, JsonValue, Name, Ordinal, PermissionPolicy } from "../rune/kinds/shared.ts"
+import {
+  Budget,
+  Content,
+  Count,
+  JsonValue,
+  LimitOverrides,
+  Name,
+  Ordinal,
+  PermissionPolicy
+} from "../rune/kinds/shared.ts"
 import { ApprovalScope } from "../rune/kinds/tool.ts"
 import { MessageMode } from "../rune/kinds/turn.ts"
 
@@ -21,6 +30,8 @@ export const createFields = {
   instructions: optional(Schema.String),
   policy: optional(PermissionPolicy),
   budget: optional(Budget),
+  /** Times and retries; an approval that may take for ever has `approval_timeout_ms` 0. */
+  limits: optional(LimitOverrides),
   tools: optional(Schema.Array(JsonValue)),
   labels: optional(Schema.Record(Schema.String, Schema.String))
 }

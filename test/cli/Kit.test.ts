@@ -71,7 +71,7 @@ describe("the verbs of the command", () => {
 
   it("are all those that were promised", () => {
     const promised =
-      "serve demo goal chat send steer tail ls show approve deny interrupt pause resume close archive restore fork replay verify export stats audit doctor token config bench completions"
+      "serve demo goal plan chat send steer tail ls show approve deny interrupt pause resume close archive restore fork replay verify export stats audit policy doctor token config bench completions"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
   })
 
@@ -157,17 +157,25 @@ describe("an audit", () => {
         decided_ms: 3_000,
         reason: "auto",
         result: "success",
-        arguments: { command: "y" }
+        arguments: { command: "y" },
+        asked_arguments: { command: "x" },
+        asked_ms: 2_000,
+        started_ms: 4_000
       }
     ])
   })
 
   it("tells apart what the policy allowed, what was denied, what is open and what never ran", () => {
     const decision = (...runes: ReadonlyArray<AnyRune>) => auditOf([call("idempotent"), ...runes])[0]
-    expect(decision(rune(2, "tool.started", {}))).toMatchObject({
+    const sandbox = { level: "bubblewrap", network: false, roots: ["/srv/x"], allowed_by: "rule 2 allows bash" }
+    expect(decision(rune(2, "tool.started", { sandbox }))).toMatchObject({
       decision: "allowed by policy",
       decided_ms: 2_000,
-      by: null
+      by: "policy",
+      reason: "rule 2 allows bash",
+      sandbox: "bubblewrap",
+      network: false,
+      roots: ["/srv/x"]
     })
     expect(decision(rune(2, "tool.denied", { approver: "ada", reason: "no" }))).toMatchObject({
       decision: "denied",
@@ -175,6 +183,9 @@ describe("an audit", () => {
       reason: "no"
     })
     expect(decision(rune(2, "tool.approval_requested", {}))).toMatchObject({ decision: "not decided" })
+    expect(
+      decision(rune(2, "tool.approval_requested", {}), rune(3, "tool.result", { status: "timeout" }))
+    ).toMatchObject({ decision: "expired", decided_ms: 3_000 })
     expect(decision(rune(2, "tool.result", { status: "cancelled" }))).toMatchObject({
       decision: "not run",
       result: "cancelled"

@@ -1,26 +1,45 @@
 // Verbs that are one operation each: deciding about a call, and the life of a conversation.
-import type { Client } from "../../client/Client.ts"
+import type { ApprovalItem, Client } from "../../client/Client.ts"
 import { type OptionTable, oneOf, UsageError, wholeNumber } from "../Kit.ts"
-import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
-import { exitCode, type Verb } from "../Verb.ts"
+import { findConversation, makeRemoteVerb, type RemoteInput, type RemoteParts } from "../Remote.ts"
+import { inboxText } from "../render/Inbox.ts"
+import { type ExitCode, exitCode, type Verb } from "../Verb.ts"
 
 const because = {
   reason: { type: "string", short: "r", value: "TEXT", help: "goes on record" }
 } as const satisfies OptionTable
 
-/** The only call that waits, when none is named. */
-const pendingCall = async (client: Client, conversationId: string, named: string | undefined) => {
-  const { items } = await client.call("approval.list", { conversation_id: conversationId })
-  if (named !== undefined) return { callId: named, item: items.find((one) => one.call_id === named) }
-  const [only] = items
-  if (only === undefined || items.length > 1) {
-    throw new UsageError(
-      only === undefined
-        ? "no call waits for a decision"
-        : `${items.length} calls wait; name one of ${items.map((one) => one.call_id).join(", ")}`
+interface Waiting {
+  readonly conversationId: string
+  readonly callId: string
+  /** Gone when nobody asks about it any more. */
+  readonly item: ApprovalItem | undefined
+}
+
+const isCallId = (text: string): boolean => /^call_\d+$/.test(text)
+
+const only = (items: ReadonlyArray<ApprovalItem>, what: string): ApprovalItem => {
+  const [first] = items
+  if (first === undefined) throw new UsageError(`no call ${what}waits for a decision`)
+  if (items.length === 1) return first
+  const names = items.map((one) => `${one.conversation_id} ${one.call_id}`)
+  throw new UsageError(`${items.length} calls wait; name one of ${names.join(", ")}`)
+}
+
+/** A call by its own name, by its conversation's, by both, or the only one there is. */
+const pendingCall = async (client: Client, [named = "", call]: ReadonlyArray<string>): Promise<Waiting> => {
+  if (call === undefined && isCallId(named)) {
+    const { items } = await client.call("approval.list", {})
+    const item = only(
+      items.filter((one) => one.call_id === named),
+      `${named} `
     )
+    return { conversationId: item.conversation_id, callId: item.call_id, item }
   }
-  return { callId: only.call_id, item: only }
+  const conversationId = await findConversation(client, named)
+  const { items } = await client.call("approval.list", { conversation_id: conversationId })
+  const item = call === undefined ? only(items, "") : items.find((one) => one.call_id === call)
+  return { conversationId, callId: call ?? item?.call_id ?? "", item }
 }
 
 /** For a call that nobody asks about any more: the server says what became of it before it looks at this. */
@@ -34,21 +53,54 @@ const parseArguments = (text: string): unknown => {
   }
 }
 
+/** What is to run instead of what was asked about: the given arguments, or the question with its answer. */
+const editedOf = (
+  { item }: Waiting,
+  values: { readonly arguments?: string | undefined; readonly answer?: string | undefined }
+): { readonly arguments?: unknown } => {
+  if (values.answer !== undefined && values.arguments !== undefined) {
+    throw new UsageError("--answer and --arguments do not go together")
+  }
+  if (values.answer !== undefined) {
+    if (item !== undefined && item.tool_name !== "ask_user") throw new UsageError(`${item.call_id} is no question`)
+    return { arguments: { ...(item?.arguments as object | undefined), answer: values.answer } }
+  }
+  if (item?.tool_name === "ask_user" && values.arguments === undefined) {
+    throw new UsageError(`${item.call_id} is a question: answer it with --answer TEXT, or decline it with "echs deny"`)
+  }
+  return values.arguments === undefined ? {} : { arguments: parseArguments(values.arguments) }
+}
+
+/** All questions there are, each with what exactly would run and how to answer it. */
+const showInbox = async ({ answer, client, terminal }: RemoteInput<OptionTable>): Promise<ExitCode> => {
+  const { items } = await client.call("approval.list", {})
+  answer({ items }, () =>
+    items.length === 0
+      ? terminal.paint("quiet", "nothing waits for a decision\n")
+      : items.map((item) => inboxText(item, terminal)).join("\n")
+  )
+  return exitCode.done
+}
+
 export const makeApprove = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "approve",
-    takes: "CONVERSATION [CALL]",
-    positionals: { min: 1, max: 2 },
+    takes: "[CONVERSATION] [CALL]",
+    positionals: { min: 0, max: 2 },
     options: {
       scope: { type: "string", value: "SCOPE", help: "once (default), session or rule" },
-      arguments: { type: "string", value: "JSON", help: "run with these arguments instead" }
+      arguments: { type: "string", value: "JSON", help: "run with these arguments instead" },
+      answer: { type: "string", value: "TEXT", help: "the answer to a question of an agent" }
     },
     example: "echs approve last call_2 --scope session",
-    run: async ({ answer, client, positionals: [named = "", call], values }) => {
+    notes: ["Without arguments: lists what waits for a decision, in all conversations."],
+    run: async (input) => {
+      const { answer, client, positionals, values } = input
+      if (positionals.length === 0) return showInbox(input as unknown as RemoteInput<OptionTable>)
       const scope = oneOf("scope", values.scope, ["once", "session", "rule"]) ?? "once"
-      const edited = values.arguments === undefined ? {} : { arguments: parseArguments(values.arguments) }
-      const id = await findConversation(client, named)
-      const { callId, item } = await pendingCall(client, id, call)
+      const waiting = await pendingCall(client, positionals)
+      const { callId, conversationId: id, item } = waiting
+      const edited = editedOf(waiting, values)
       const changed = await client.call("approval.approve", {
         conversation_id: id,
         call_id: callId,
@@ -56,7 +108,9 @@ export const makeApprove = (parts: RemoteParts): Verb =>
         arguments_hash: item?.arguments_hash ?? noHash,
         ...edited
       })
-      answer({ conversation_id: id, call_id: callId, ...changed }, () => `${callId} approved (${scope})\n`)
+      const { learnt } = changed as { readonly learnt?: boolean }
+      const more = learnt === undefined ? "" : learnt ? ", and written down for good" : ", and not written down"
+      answer({ conversation_id: id, call_id: callId, ...changed }, () => `${callId} approved (${scope}${more})\n`)
       return exitCode.done
     }
   })
@@ -68,9 +122,8 @@ export const makeDeny = (parts: RemoteParts): Verb =>
     positionals: { min: 1, max: 2 },
     options: { ...because, interrupt: { type: "boolean", help: "also end the turn" } },
     example: "echs deny last call_2 --reason 'not in this directory'",
-    run: async ({ answer, client, positionals: [named = "", call], values }) => {
-      const id = await findConversation(client, named)
-      const { callId } = await pendingCall(client, id, call)
+    run: async ({ answer, client, positionals, values }) => {
+      const { callId, conversationId: id } = await pendingCall(client, positionals)
       const changed = await client.call("approval.deny", {
         conversation_id: id,
         call_id: callId,

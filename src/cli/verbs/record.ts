@@ -53,16 +53,29 @@ export interface AuditEntry {
   readonly event_id: number
   readonly agent_id: string | null
   readonly tool_name: string
+  /** What ran, or would have: the model's arguments, or what an approver made of them. */
   readonly arguments: unknown
+  readonly arguments_hash: string | null
+  /** What the model had asked for, when a person changed it. */
+  readonly asked_arguments?: unknown
   readonly effect_class: string
-  /** `allowed by policy` when nobody was asked. */
-  readonly decision: "approved" | "denied" | "allowed by policy" | "not decided" | "not run"
+  /** `allowed by policy` when nobody was asked; `expired` when nobody answered. */
+  readonly decision: "approved" | "denied" | "allowed by policy" | "expired" | "not decided" | "not run"
+  /** `policy` when no person decided. */
   readonly by: string | null
   readonly channel: string | null
   readonly scope: string | null
+  /** What a permission for longer is bound to. */
+  readonly rule: unknown
+  readonly asked_ms: number | null
   readonly decided_ms: number | null
-  /** Why it was asked about, or why it was denied. */
+  /** Why it was allowed, asked about or denied. */
   readonly reason: string | null
+  readonly started_ms: number | null
+  /** What held it, and whether it could reach the network; nothing when it never started. */
+  readonly sandbox: string | null
+  readonly network: boolean | null
+  readonly roots: ReadonlyArray<string> | null
   readonly result: string | null
 }
 
@@ -77,29 +90,56 @@ const entryOf = (rune: AnyRune, payload: Payload): Mutable<AuditEntry> => ({
   agent_id: rune.agent_id ?? null,
   tool_name: String(payload["tool_name"]),
   arguments: payload["arguments"],
+  arguments_hash: text(payload["arguments_hash"]),
   effect_class: String(payload["effect_class"]),
   decision: "not run",
   by: null,
   channel: null,
   scope: null,
+  rule: null,
+  asked_ms: null,
   decided_ms: null,
   reason: null,
+  started_ms: null,
+  sandbox: null,
+  network: null,
+  roots: null,
   result: null
 })
 
+const started = (entry: Mutable<AuditEntry>, payload: Payload, rune: AnyRune): void => {
+  const sandbox = (payload["sandbox"] ?? {}) as Payload
+  entry.started_ms ??= rune.ts_ms
+  entry.sandbox = text(sandbox["level"])
+  entry.network = typeof sandbox["network"] === "boolean" ? sandbox["network"] : null
+  entry.roots = Array.isArray(sandbox["roots"]) ? sandbox["roots"].map(String) : null
+  if (entry.decision !== "not run") return
+  entry.decision = "allowed by policy"
+  entry.by = "policy"
+  entry.decided_ms = rune.ts_ms
+  entry.reason = text(sandbox["allowed_by"])
+}
+
+const approved = (entry: Mutable<AuditEntry>, payload: Payload, rune: AnyRune): void => {
+  entry.decision = "approved"
+  entry.by = text(payload["approver"])
+  entry.channel = text(payload["channel"])
+  entry.scope = text(payload["scope"])
+  entry.rule = payload["rule"] ?? null
+  entry.decided_ms = rune.ts_ms
+  entry.arguments_hash = text(payload["arguments_hash"]) ?? entry.arguments_hash
+  if (payload["arguments"] === undefined) return
+  entry.asked_arguments = entry.arguments
+  entry.arguments = payload["arguments"]
+}
+
 const steps: Readonly<Record<string, (entry: Mutable<AuditEntry>, payload: Payload, rune: AnyRune) => void>> = {
-  "tool.approval_requested": (entry, payload) => {
+  "tool.approval_requested": (entry, payload, rune) => {
     entry.decision = "not decided"
+    entry.asked_ms = rune.ts_ms
     entry.reason = text(payload["policy_reason"])
   },
-  "tool.approved": (entry, payload, rune) => {
-    entry.decision = "approved"
-    entry.by = text(payload["approver"])
-    entry.channel = text(payload["channel"])
-    entry.scope = text(payload["scope"])
-    entry.decided_ms = rune.ts_ms
-    if (payload["arguments"] !== undefined) entry.arguments = payload["arguments"]
-  },
+  "tool.approved": approved,
   "tool.denied": (entry, payload, rune) => {
     entry.decision = "denied"
     entry.by = text(payload["approver"])
@@ -107,13 +147,12 @@ const steps: Readonly<Record<string, (entry: Mutable<AuditEntry>, payload: Paylo
     entry.decided_ms = rune.ts_ms
     entry.reason = text(payload["reason"])
   },
-  "tool.started": (entry, _payload, rune) => {
-    if (entry.decision !== "not run") return
-    entry.decision = "allowed by policy"
-    entry.decided_ms = rune.ts_ms
-  },
-  "tool.result": (entry, payload) => {
+  "tool.started": started,
+  "tool.result": (entry, payload, rune) => {
     entry.result = text(payload["status"])
+    if (entry.decision !== "not decided" || entry.result !== "timeout") return
+    entry.decision = "expired"
+    entry.decided_ms = rune.ts_ms
   }
 }
 
@@ -146,6 +185,10 @@ export const makeAudit = (parts: RemoteParts): Verb =>
     }
   })
 
+/** What held it: `bubblewrap`, `bubblewrap + network`; nothing when it never ran. */
+const heldText = ({ network, sandbox }: AuditEntry): string =>
+  sandbox === null ? "" : `${sandbox}${network === true ? " + network" : ""}`
+
 const auditText = (items: ReadonlyArray<AuditEntry>, terminal: Terminal): string => {
   if (items.length === 0) return terminal.paint("quiet", "no call that could change anything\n")
   const rows = items.map((item) => [
@@ -154,6 +197,7 @@ const auditText = (items: ReadonlyArray<AuditEntry>, terminal: Terminal): string
     item.decision,
     [item.by, item.channel, item.scope].filter((part) => part !== null).join(" "),
     item.result ?? "",
+    heldText(item),
     oneLine(`${item.tool_name} ${argumentsText(item.arguments)}${item.reason === null ? "" : ` (${item.reason})`}`)
   ])
   return table(rows, terminal)

@@ -120,17 +120,21 @@ const fail = (fault: DecodeFault, message: string, at?: OpenEnvelope): Result.Re
     new RuneMalformed({ fault, message, ...(at === undefined ? {} : { kind: at.kind, event_id: at.event_id }) })
   )
 
-/** Checks a value that came out of JSON.parse and lifts it to the current version. */
-export const decodeValue = (value: unknown): Result.Result<AnyRune, RuneMalformed> => {
+/** Whether a value is a rune of this build, as almost all are. */
+export const isCurrent = (value: unknown): value is Rune => {
   const open = value as OpenEnvelope | null | undefined
   const definition = typeof open?.kind === "string" ? lookup(open.kind) : undefined
-  const isCurrent =
+  return (
     definition !== undefined &&
     open?.schema_version === definition.version &&
     acceptsEnvelope(value) &&
     checkerOf(definition.kind).accepts(open.payload)
-  return isCurrent ? Result.succeed(value as Rune) : decodeUncommon(value)
+  )
 }
+
+/** Checks a value that came out of JSON.parse and lifts it to the current version. */
+export const decodeValue = (value: unknown): Result.Result<AnyRune, RuneMalformed> =>
+  isCurrent(value) ? Result.succeed(value) : decodeUncommon(value)
 
 /** Everything that is not a rune of the current build: old, newer, unknown or broken. */
 const decodeUncommon = (value: unknown): Result.Result<AnyRune, RuneMalformed> => {

@@ -39,10 +39,15 @@ export class AppendQueue {
     this.waitingMax = options.waitingMax ?? limits.waitingAppendsMax
   }
 
+  /** Nothing stands before an append that comes now: whoever has one may start it without asking further. */
+  isFree(conversationId: string, { terminal }: { readonly terminal: boolean }): boolean {
+    if (!this.opened.has(conversationId) || (this.options.isBusy() && !terminal)) return false
+    return this.queues.size === 0 || !this.queues.has(conversationId)
+  }
+
   /** Resolves when the append is durable, however long it has to wait for its turn. */
   run(conversationId: string, append: Append): Promise<void> {
-    const mayStart = this.opened.has(conversationId) && (append.terminal || !this.options.isBusy())
-    if (mayStart && (this.queues.size === 0 || !this.queues.has(conversationId))) return append.start()
+    if (this.isFree(conversationId, append)) return append.start()
     return new Promise((resolve, reject) => this.enter(conversationId, { ...append, resolve, reject }))
   }
 

@@ -2,7 +2,7 @@
 // goes over the wire, and gives the frame its header. All of a batch or nothing.
 import * as Result from "effect/Result"
 import type { Entry } from "#runelog/Batch.ts"
-import { type AnyRune, decodeValue, encode } from "../rune/Rune.ts"
+import { type AnyRune, decodeValue, encode, isCurrent } from "../rune/Rune.ts"
 import { RuneInvalid } from "./Errors.ts"
 import { entryOf } from "./FrameHeader.ts"
 
@@ -18,6 +18,12 @@ const refused = (conversationId: string, rune: AnyRune, reason: string): Encoded
 const placeFault = (conversationId: string, rune: AnyRune, eventId: number): string | undefined => {
   if (rune.conversation_id !== conversationId) return `it belongs to ${rune.conversation_id}`
   return rune.event_id === eventId ? undefined : `event ${eventId} comes next`
+}
+
+/** Why something is no rune that this build or a newer one knows. */
+const faultOf = (rune: AnyRune): string | undefined => {
+  const checked = decodeValue(rune)
+  return Result.isFailure(checked) ? checked.failure.message : undefined
 }
 
 const encodeOne = (rune: AnyRune): string | Error => {
@@ -36,8 +42,8 @@ export const encodeRunes = (conversationId: string, runes: ReadonlyArray<AnyRune
     const rune = runes[at]!
     const misplaced = placeFault(conversationId, rune, first + at)
     if (misplaced !== undefined) return refused(conversationId, rune, misplaced)
-    const checked = decodeValue(rune)
-    if (Result.isFailure(checked)) return refused(conversationId, rune, checked.failure.message)
+    const fault = isCurrent(rune) ? undefined : faultOf(rune)
+    if (fault !== undefined) return refused(conversationId, rune, fault)
     const body = encodeOne(rune)
     if (typeof body !== "string") return refused(conversationId, rune, body.message)
     chars += body.length

@@ -146,8 +146,14 @@ export class RuneStore {
     const last = runes[runes.length - 1]
     const terminal = options?.terminal ?? (last !== undefined && isTerminal(last) && chars <= limits.terminalBytesMax)
     const first = runes[0]?.event_id ?? 0
-    const start = (): Promise<void> => this.runelog.append(conversationId, first, entries, { terminal })
-    const durable = this.queue.run(conversationId, { start, terminal })
+    const start = { terminal }
+    // Most appends start at once, and are not worth the wrapping of one that may have to wait.
+    const durable = this.queue.isFree(conversationId, start)
+      ? this.runelog.append(conversationId, first, entries, start)
+      : this.queue.run(conversationId, {
+          start: () => this.runelog.append(conversationId, first, entries, start),
+          terminal
+        })
     const { onDurable } = this
     return onDurable === undefined ? durable : durable.then(() => onDurable(conversationId, runes))
   }

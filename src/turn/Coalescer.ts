@@ -11,8 +11,11 @@ export interface CoalescerOptions {
   readonly setTimer?: (run: () => void, delayMs: number) => () => void
 }
 
+/** Streams that are due within a few milliseconds of each other are sent off together, and share a commit. */
 const defaultTimer = (run: () => void, delayMs: number): (() => void) => {
-  const timer = setTimeout(run, delayMs)
+  const dueMs = performance.now() + delayMs
+  const lateMs = limits.deltaAlignMs - (dueMs % limits.deltaAlignMs)
+  const timer = setTimeout(run, delayMs + lateMs)
   return () => clearTimeout(timer)
 }
 

@@ -6,9 +6,15 @@ import { processLimits } from "./Limits.ts"
 interface Watched {
   readonly path: string
   readonly onFull: () => void
-  /** Set by the first look: a disk that was nearly full before may not get much fuller. */
+  /** Set by the first look. */
   reserveBytes: number | undefined
 }
+
+/** What has to stay free on a disk that has this much free space now. */
+export type ReserveOf = (freeBytes: number) => number
+
+/** A disk that is nearly full already may not get much fuller, but is still of use. */
+export const usualReserve: ReserveOf = (freeBytes) => Math.min(processLimits.diskReserveBytes, freeBytes / 2)
 
 const freeBytes = async (path: string): Promise<number | undefined> => {
   const facts = await statfs(path).catch(() => undefined)
@@ -17,12 +23,12 @@ const freeBytes = async (path: string): Promise<number | undefined> => {
 
 export class DiskGuard {
   private readonly watched = new Set<Watched>()
-  private readonly reserveBytes: number
+  private readonly reserveOf: ReserveOf
   private timer: NodeJS.Timeout | undefined
   private isLooking = false
 
-  constructor(reserveBytes: number) {
-    this.reserveBytes = reserveBytes
+  constructor(reserveOf: ReserveOf) {
+    this.reserveOf = reserveOf
   }
 
   /** Watches the disks of these paths until the answer is called. */
@@ -46,7 +52,7 @@ export class DiskGuard {
       if (!free.has(entry.path)) free.set(entry.path, await freeBytes(entry.path))
       const bytes = free.get(entry.path)
       if (bytes === undefined) continue
-      entry.reserveBytes ??= Math.min(this.reserveBytes, bytes / 2)
+      entry.reserveBytes ??= this.reserveOf(bytes)
       if (bytes < entry.reserveBytes && this.watched.has(entry)) entry.onFull()
     }
     this.isLooking = false

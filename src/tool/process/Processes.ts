@@ -5,7 +5,7 @@ import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { launcherExitCode, launcherPrefix } from "../sandbox/Launcher.ts"
 import type { SandboxPort } from "../sandbox/Port.ts"
-import { DiskGuard } from "./DiskGuard.ts"
+import { DiskGuard, type ReserveOf, usualReserve } from "./DiskGuard.ts"
 import { ProcessNotStarted } from "./Errors.ts"
 import { HeadTail } from "./HeadTail.ts"
 import { processLimits } from "./Limits.ts"
@@ -22,7 +22,7 @@ export interface ProcessesOptions {
   /** Where output goes that is too long to stay inline; emptied at the start. */
   readonly overflowDirectory: string
   readonly overflowBytesMax?: number
-  readonly diskReserveBytes?: number
+  readonly diskReserve?: ReserveOf
 }
 
 /** What a program printed: inline with a cap, and in a file when that was not all. */
@@ -79,12 +79,12 @@ class Processes implements ProcessPort {
   private readonly options: ProcessesOptions
   private readonly running = new Set<Running>()
   private readonly guard: DiskGuard
-  private starting = 0
+  private readonly starting = new Set<Promise<Running>>()
   private isClosed = false
 
   constructor(options: ProcessesOptions) {
     this.options = options
-    this.guard = new DiskGuard(options.diskReserveBytes ?? processLimits.diskReserveBytes)
+    this.guard = new DiskGuard(options.diskReserve ?? usualReserve)
     rmSync(options.overflowDirectory, { recursive: true, force: true })
     mkdirSync(options.overflowDirectory, { recursive: true, mode: 0o700 })
   }
@@ -120,13 +120,15 @@ class Processes implements ProcessPort {
 
   async close(): Promise<void> {
     this.isClosed = true
+    // What begins at this moment is not among those that run yet.
+    await Promise.allSettled([...this.starting])
     await Promise.all([...this.running].map((running) => running.kill()))
   }
 
   private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
     const program = request.argv[0] ?? ""
     if (this.isClosed) throw new ProcessNotStarted("closed", program, "the server is ending")
-    if (this.running.size + this.starting >= processLimits.runningMax)
+    if (this.running.size + this.starting.size >= processLimits.runningMax)
       throw new ProcessNotStarted("too_many", program, `${processLimits.runningMax} programs run already`)
     const { argv, channels = [], directory, network, writable } = request
     const mark = newMark()
@@ -139,14 +141,15 @@ class Processes implements ProcessPort {
       environment: { ...allowed, ...request.environment, [markName]: mark },
       firstDescriptor: 3 + channels.length
     })
-    this.starting += 1
+    const starting = Running.start({ command, mark, channels, hasInput, onOutput: request.onOutput })
+    this.starting.add(starting)
     try {
-      const running = await Running.start({ command, mark, channels, hasInput, onOutput: request.onOutput })
+      const running = await starting
       this.running.add(running)
       void running.ended.then(() => this.running.delete(running))
       return running
     } finally {
-      this.starting -= 1
+      this.starting.delete(starting)
     }
   }
 

@@ -99,9 +99,12 @@ export class Running implements RunningProcess {
   private async end(): Promise<void> {
     if (this.isOver) return
     const { isNamespace } = this.parts.command
-    for (const pid of this.members()) signal(pid, "SIGTERM")
+    const members = this.members()
+    for (const pid of members) signal(pid, "SIGTERM")
     if (!isNamespace) signal(-this.pid, "SIGTERM")
     const timer = new AbortController()
+    // Where nothing has begun yet there is nobody to wait for.
+    if (members.length === 0) timer.abort()
     await Promise.race([
       this.ended,
       sleep(processLimits.killAfterMs, undefined, { signal: timer.signal }).catch(swallow)

@@ -46,7 +46,7 @@ const script = (machine: Machine): string => {
   return `
 use strict;
 sub fail { print STDERR "${launcherPrefix}$_[0]: $!\\n"; exit ${launcherExitCode} }
-my ($uid, $gid, $kept, $count) = map { $_ + 0 } splice(@ARGV, 0, 4);
+my ($uid, $gid, $parent, $kept, $count) = map { $_ + 0 } splice(@ARGV, 0, 5);
 $uid > 0 && $gid > 0 or fail("identity");
 my ($here, $empty, $none, $type, $mode) = (-100, "", "none", "tmpfs", "mode=0755,size=64k");
 my ($root, $place) = ("/", "/tmp");
@@ -76,6 +76,9 @@ $) = "$gid $gid";
 syscall(${call["setresgid"]}, $gid, $gid, $gid) == 0 or fail("group");
 syscall(${call["setresuid"]}, $uid, $uid, $uid) == 0 or fail("user");
 syscall(${call["prctl"]}, 38, 1, 0, 0, 0) == 0 or fail("privileges");
+# Ends with the server, also when that ended before this line.
+syscall(${call["prctl"]}, 1, 9, 0, 0, 0) == 0 or fail("end with the server");
+getppid() == $parent or exit ${launcherExitCode};
 $< == $uid && $> == $uid && $( + 0 == $gid && $) eq "$gid $gid" or fail("identity");
 exec { $ARGV[0] } @ARGV or fail("start $ARGV[0]");
 
@@ -118,6 +121,7 @@ export const launch = (options: {
     "--",
     String(options.identity.uid),
     String(options.identity.gid),
+    String(process.pid),
     String(options.descriptorMax),
     String(options.staged.length),
     ...options.staged.flatMap(({ owner, path }) => [path, String(owner?.uid ?? -1), String(owner?.gid ?? -1)]),

@@ -1,0 +1,308 @@
+// Goal: whatever a program does, it ends with its whole tree, in time, with its output kept and memory bounded. Method:
+// real programs that misbehave, in the sandbox and, for what can be promised there, without one; survivors are looked
+// for by a mark that each of them carries in its arguments.
+import { spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { usualReserve } from "#src/tool/process/DiskGuard.ts"
+import { ProcessNotStarted } from "#src/tool/process/Errors.ts"
+import { processLimits } from "#src/tool/process/Limits.ts"
+import { sandboxLimits } from "#src/tool/sandbox/Limits.ts"
+import { count, reportCount } from "../../support/counts.ts"
+import { requirePart } from "../../support/require.ts"
+import { bubblewrap, type Ground, makeGround } from "../../support/sandbox.ts"
+
+const newMark = (): string => `77${randomBytes(5).readUIntBE(0, 5)}`
+
+/** Processes whose arguments hold the mark, zombies included. */
+const alive = (mark: string): ReadonlyArray<string> =>
+  readdirSync("/proc")
+    .filter((name) => /^[0-9]+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const line = readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " ")
+        return line.includes(mark) ? [`${name} ${line}`] : []
+      } catch {
+        return []
+      }
+    })
+
+/** Programs that do not want to end, with the mark in everything they start. */
+const battery: Readonly<Record<string, (mark: string) => string>> = {
+  hangs: (mark) => `sleep ${mark}`,
+  "hangs in a loop": (mark) => `: ${mark}; while :; do :; done`,
+  "ignores TERM": (mark) => `trap '' TERM INT HUP; while :; do sleep ${mark}; done`,
+  "ignores TERM in its children": (mark) => `trap '' TERM; sleep ${mark} & sleep ${mark} & wait; sleep ${mark}`,
+  "leaves a child in the background": (mark) => `sleep ${mark} & echo started`,
+  "leaves a child that keeps its output": (mark) => `(sleep ${mark} &) ; echo started`,
+  "double-forks": (mark) => `( ( sleep ${mark} & ) & ) ; echo started`,
+  "leads a session of its own": (mark) => `setsid sleep ${mark} >/dev/null 2>&1 </dev/null & echo started`,
+  "double-forks into sessions of their own": (mark) =>
+    `(setsid sh -c 'setsid sleep ${mark} & ' >/dev/null 2>&1 &) ; (nohup setsid sleep ${mark} >/dev/null 2>&1 &) ; sleep 0.2`,
+  "starts again what is ended": (mark) => `(trap '' TERM; while :; do sleep ${mark}; done) & wait; sleep ${mark}`,
+  "stops itself": (mark) => `sleep ${mark} & kill -STOP $!; kill -STOP $$; sleep ${mark}`,
+  "closes everything and goes on": (mark) => `exec >/dev/null 2>&1 </dev/null; trap '' TERM HUP; sleep ${mark}`
+}
+
+/** Also forgets its environment, by which we would know it outside a namespace. */
+const hidden = (mark: string): string =>
+  `(env -i setsid sh -c 'setsid sleep ${mark} & sleep ${mark}' >/dev/null 2>&1 &) ; sleep 0.2`
+
+const untilNone = async (mark: string, withinMs: number): Promise<ReadonlyArray<string>> => {
+  const end = performance.now() + withinMs
+  while (alive(mark).length > 0 && performance.now() < end) await sleep(20)
+  return alive(mark)
+}
+
+const survivorMs = 2_000
+
+describe("in the sandbox", () => {
+  let ground: Ground
+
+  beforeAll(async () => {
+    ground = await makeGround()
+  })
+  afterAll(() => ground.clear())
+
+  it.for(Object.entries({ ...battery, "forgets its environment": hidden }))(
+    "a program that %s leaves nothing behind",
+    async ([, script], context) => {
+      requirePart(context, bubblewrap)
+      const rounds = count("programs that do not want to end", { fast: 5, soak: 80 })
+      for (let round = 0; round < rounds; round++) {
+        const mark = newMark()
+        const startedMs = performance.now()
+        const ended = await ground.run(script(mark), { timeoutMs: 300 })
+        expect(performance.now() - startedMs).toBeLessThan(300 + processLimits.killAfterMs + 4_000)
+        expect(["exited", "timeout"]).toContain(ended.end)
+        expect(await untilNone(mark, survivorMs)).toEqual([])
+      }
+      reportCount("misbehaving programs in the sandbox, none alive 2 s later", rounds)
+    }
+  )
+
+  it("a call that is aborted takes its tree with it, and one aborted before never starts", async (context) => {
+    requirePart(context, bubblewrap)
+    const mark = newMark()
+    const abort = new AbortController()
+    const said: Array<string> = []
+    const running = ground.run(`echo ready; setsid sleep ${mark} & sleep ${mark}`, {
+      signal: abort.signal,
+      onOutput: (_, text) => {
+        said.push(text)
+        abort.abort()
+      }
+    })
+    expect(await running).toMatchObject({ end: "aborted", aborted: true })
+    expect(said.join("")).toContain("ready")
+    expect(await untilNone(mark, survivorMs)).toEqual([])
+    expect(await ground.run("echo no >file", { signal: AbortSignal.abort() })).toMatchObject({
+      end: "aborted",
+      output: ""
+    })
+    expect(existsSync(`${ground.workspace}/file`)).toBe(false)
+  })
+
+  it("a program may end in good order when it is asked to", async (context) => {
+    requirePart(context, bubblewrap)
+    const ended = await ground.run("trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done", { timeoutMs: 400 })
+    expect(ended).toMatchObject({ end: "timeout", exit_code: 7 })
+    expect(ended.stdout).toContain("bye")
+  })
+
+  it("a fork bomb stays inside, and the next command runs at once", async (context) => {
+    requirePart(context, bubblewrap)
+    const mark = newMark()
+    const ended = await ground.run(`bomb() { : ${mark}; bomb | bomb & }; bomb; sleep ${mark}`, { timeoutMs: 1_500 })
+    expect(ended.end).toBe("timeout")
+    expect(await untilNone(mark, 5_000)).toEqual([])
+    expect(await ground.run("echo fine")).toMatchObject({ end: "exited", stdout: "fine\n" })
+    reportCount("fork bombs contained", 1)
+  })
+
+  it("a sandbox has no more processes than it may", async (context) => {
+    requirePart(context, bubblewrap)
+    const counting =
+      "my $n = 0; while ($n < 2000) { my $p = fork(); last unless defined $p; if (!$p) { sleep 60; exit } $n++ } print $n"
+    const made = Number((await ground.run(`perl -e '${counting}'`)).stdout)
+    expect(made).toBeGreaterThan(sandboxLimits.processesMax / 2)
+    expect(made).toBeLessThan(sandboxLimits.processesMax)
+  })
+
+  it("memory, files and private places have their limits", async (context) => {
+    requirePart(context, bubblewrap)
+    const hog = await ground.run(`perl -e 'my $x = "a" x (5 * 1024 ** 3); print "had it"'`)
+    expect(hog.stdout).not.toContain("had it")
+    const big = await ground.run(
+      `dd if=/dev/zero of=big bs=1M count=1 seek=${sandboxLimits.fileBytesMax / 1_048_576} 2>&1`
+    )
+    expect(big.exit_code).not.toBe(0)
+    const megabytes = sandboxLimits.temporaryBytesMax / 1_048_576 + 1
+    for (const place of ["/tmp", "$HOME", "/dev/shm"]) {
+      const full = await ground.run(`dd if=/dev/zero of=${place}/big bs=1M count=${megabytes} 2>&1`)
+      expect(full.output).toMatch(/No space left/)
+    }
+    expect((await ground.run("echo x >/dev/new")).exit_code).not.toBe(0)
+    rmSync(`${ground.workspace}/big`, { force: true })
+    reportCount("memory hogs and disk fillers contained", 5)
+  })
+
+  it("has no shared temporary directory between two commands", async (context) => {
+    requirePart(context, bubblewrap)
+    await ground.run("echo x >/tmp/mine; echo y >~/mine")
+    expect((await ground.run("ls -A /tmp ~")).stdout).not.toContain("mine")
+  })
+
+  it("refuses what cannot be held", async (context) => {
+    requirePart(context, bubblewrap)
+    for (const root of ["/", "/usr", "/proc/self", "relative", "/nowhere/at/all", "/tmp", ground.data])
+      await expect(ground.run("true", { writable: [root] })).rejects.toMatchObject({ _tag: "SandboxRefused" })
+    await expect(ground.run("echo \0")).rejects.toMatchObject({ _tag: "SandboxRefused", code: "bad_text" })
+  })
+
+  it("tells a program that is not there from a sandbox that failed", async (context) => {
+    requirePart(context, bubblewrap)
+    expect(await ground.run("true", { argv: ["no-such-program"] })).toMatchObject({ end: "exited", exit_code: 127 })
+    const broken = await makeGround({ environment: { PATH: "/bin:/usr/bin", "BAD=NAME": "x" } })
+    await expect(broken.run("true")).rejects.toBeInstanceOf(ProcessNotStarted)
+    await broken.clear()
+  })
+})
+
+describe("output", () => {
+  it("over the cap is in a file, whole, and inline by head and tail", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    const ended = await ground.run("seq 1 20000; echo err >&2", { outputCharsMax: 1_000 })
+    expect(ended.stdout.startsWith("1\n2\n3\n")).toBe(true)
+    expect(ended.stdout.endsWith("19999\n20000\n")).toBe(true)
+    expect(ended.output).toContain("bytes left out")
+    expect(ended.stderr).toBe("err\n")
+    const all = readFileSync(ended.overflow?.path ?? "", "utf8")
+    expect(all.replace("err\n", "")).toBe(Array.from({ length: 20_000 }, (_, index) => `${index + 1}\n`).join(""))
+    expect(ended.overflow).toMatchObject({ bytes: Buffer.byteLength(all), droppedBytes: 0 })
+    await ground.clear()
+  })
+
+  it("of a program that reads is fed by its input, and ends with it", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    const text = "line é\n".repeat(50_000)
+    expect(await ground.run("wc -c", { stdin: text })).toMatchObject({ stdout: `${Buffer.byteLength(text)}\n` })
+    await expect(ground.run("true", { stdin: "x".repeat(processLimits.stdinBytesMax + 1) })).rejects.toMatchObject({
+      code: "too_large"
+    })
+    expect(await ground.run("true", { stdin: text })).toMatchObject({ exit_code: 0 })
+    await ground.clear()
+  })
+
+  it("of one GiB costs no memory: head, tail and a bounded file", { timeout: 180_000 }, async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    const before = process.memoryUsage().rss
+    let most = before
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().rss)
+    }, 20)
+    const bytes = 1_073_741_824
+    const told: Array<number> = []
+    const ended = await ground.run(`echo first; head -c ${bytes} /dev/zero | tr '\\0' x; echo last`, {
+      timeoutMs: 150_000,
+      onOutput: (_, text) => void told.push(text.length)
+    })
+    clearInterval(watch)
+    expect(ended.exit_code).toBe(0)
+    expect(ended.output.startsWith("first\nxxx")).toBe(true)
+    expect(ended.output.endsWith("xxxlast\n")).toBe(true)
+    expect(ended.overflow).toMatchObject({
+      bytes: processLimits.overflowBytesMax,
+      droppedBytes: bytes + "first\nlast\n".length - processLimits.overflowBytesMax
+    })
+    expect(told.reduce((sum, length) => sum + length, 0)).toBeLessThan(2 * processLimits.progressTotalCharsMax)
+    const grownMiB = Math.round((most - before) / 1_048_576)
+    expect(grownMiB).toBeLessThanOrEqual(64)
+    reportCount("MiB of output from one program", bytes / 1_048_576)
+    reportCount("MiB of memory that 1 GiB of output took", grownMiB)
+    await ground.clear()
+  })
+
+  it("that the disk will not take is dropped and counted", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    rmSync(`${ground.base}/overflow`, { recursive: true })
+    const ended = await ground.run("seq 1 20000", { outputCharsMax: 1_000 })
+    expect(ended).toMatchObject({ exit_code: 0 })
+    expect(ended.overflow).toBeUndefined()
+    expect(ended.output.endsWith("20000\n")).toBe(true)
+    await ground.clear()
+  })
+})
+
+describe("a disk", () => {
+  it("is not filled: the program that does so is ended while there is room", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround({ diskReserve: (freeBytes) => freeBytes - 64 * 1_048_576 })
+    const filler = "for i in $(seq 1000); do head -c 8M /dev/zero >part$i; sleep 0.02; done"
+    expect(await ground.run(filler, { timeoutMs: 60_000 })).toMatchObject({ end: "disk_reserve" })
+    expect(await ground.run("rm part*; echo fine")).toMatchObject({ stdout: "fine\n" })
+    await ground.clear()
+    reportCount("memory hogs and disk fillers contained", 1)
+  })
+
+  it("that is nearly full is still of use", () => {
+    expect(usualReserve(100 * processLimits.diskReserveBytes)).toBe(processLimits.diskReserveBytes)
+    expect(usualReserve(processLimits.diskReserveBytes)).toBe(processLimits.diskReserveBytes / 2)
+  })
+})
+
+describe("without a namespace", () => {
+  it.for(Object.entries(battery))("a program that %s leaves nothing behind", async ([, script]) => {
+    const ground = await makeGround({ levels: ["limits_only"] })
+    expect(ground.sandbox).toMatchObject({ level: "limits_only", contained: false })
+    const mark = newMark()
+    const ended = await ground.run(script(mark), { timeoutMs: 300 })
+    expect(["exited", "timeout"]).toContain(ended.end)
+    expect(await untilNone(mark, survivorMs)).toEqual([])
+    reportCount("misbehaving programs without a namespace, none alive 2 s later", 1)
+    await ground.clear()
+  })
+})
+
+describe("the number of programs", () => {
+  it("is bounded, and closing ends them all and refuses more", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    const mark = newMark()
+    const all = Array.from({ length: 20 }, () => ground.run(`sleep ${mark}`))
+    // Before any of them is under way: none may slip through.
+    await ground.processes.close()
+    for (const { end } of await Promise.all(all)) expect(["exited", "killed"]).toContain(end)
+    expect(await untilNone(mark, survivorMs)).toEqual([])
+    await expect(ground.run("true")).rejects.toMatchObject({ _tag: "ProcessNotStarted", code: "closed" })
+    await ground.clear()
+  })
+})
+
+describe("a server that is killed", () => {
+  it("takes all programs of the sandbox with it", async (context) => {
+    requirePart(context, bubblewrap)
+    const rounds = count("servers killed under their programs", { fast: 3, soak: 100 })
+    for (let round = 0; round < rounds; round++) {
+      const mark = newMark()
+      const server = spawn(process.execPath, [fileURLToPath(new URL("./serverChild.ts", import.meta.url)), mark], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      const [base] = (await once(server.stdout, "data")) as [Buffer]
+      expect(alive(mark).length).toBeGreaterThan(3)
+      server.kill("SIGKILL")
+      await once(server, "exit")
+      expect(await untilNone(mark, survivorMs)).toEqual([])
+      rmSync(base.toString("utf8").trim(), { recursive: true, force: true })
+    }
+    reportCount("servers killed under their programs, none alive 2 s later", rounds)
+  })
+})

@@ -1,0 +1,205 @@
+// Goal: a level is claimed only when it holds, and where nothing holds the sandbox says so. Method: real probes with
+// programs missing, broken or lying; what commands write belongs to the owner of the workspace; roots and homes of
+// every kind.
+import { spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { makeProcesses } from "#src/tool/process/Processes.ts"
+import { detectSandbox } from "#src/tool/sandbox/Detect.ts"
+import { allowedEnvironment } from "#src/tool/sandbox/Environment.ts"
+import { parts, requirePart } from "../../support/require.ts"
+import { bubblewrap, type Ground, makeGround, usualPath } from "../../support/sandbox.ts"
+
+let ground: Ground
+
+beforeEach(async () => {
+  ground = await makeGround()
+})
+afterEach(() => ground.clear())
+
+const detectWith = (path: string) =>
+  detectSandbox({ dataDirectory: ground.data, home: join(ground.base, "home"), path })
+
+const program = (name: string, text: string): string => {
+  const directory = join(ground.base, "bin")
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(directory, name), text, { mode: 0o755 })
+  return directory
+}
+
+describe("a sandbox", () => {
+  it("is bubblewrap with a filter where that works, and says which limits are in force", (context) => {
+    requirePart(context, bubblewrap)
+    expect(ground.sandbox).toMatchObject({ level: "bubblewrap", contained: true })
+    expect(ground.sandbox.limits.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["processes", "memory bytes", "file bytes", "open files", "processor seconds"])
+    )
+  })
+
+  it("is none that contains anything where bubblewrap is missing", async () => {
+    const sandbox = await detectWith(program("nothing", ""))
+    expect(sandbox).toMatchObject({ level: "none", contained: false, detail: "bubblewrap is not installed" })
+    symlinkSync("/bin/sh", join(ground.base, "bin", "sh"))
+    expect(await detectWith(join(ground.base, "bin"))).toMatchObject({ level: "limits_only", contained: false })
+  })
+
+  it("is not believed to hold because a program of that name is there", async () => {
+    for (const lie of ["#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 1\n", "not a program"]) {
+      const sandbox = await detectWith(`${program("bwrap", lie)}:${usualPath}`)
+      expect(sandbox).toMatchObject({ level: "limits_only", contained: false })
+    }
+  })
+
+  it("is not believed to hold when it starts commands and holds nothing", async () => {
+    // Throws its own arguments away and runs the command as it is.
+    const lie = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@" 3<&- 4<&-\n'
+    const sandbox = await detectWith(`${program("bwrap", lie)}:${usualPath}`)
+    expect(sandbox.contained).toBe(false)
+    expect(sandbox.detail).toMatch(/expected|writes|sees/)
+  })
+
+  it("holds without a filter, too, and calls that by its name", async (context) => {
+    requirePart(context, bubblewrap)
+    const weaker = await makeGround({ levels: ["bubblewrap_no_seccomp"] })
+    expect(weaker.sandbox).toMatchObject({ level: "bubblewrap_no_seccomp", contained: true })
+    expect((await weaker.run("unshare -U true")).exit_code).not.toBe(0)
+    await weaker.clear()
+  })
+
+  it("of a root server that could not drop its rights contains nothing", async (context) => {
+    requirePart(context, bubblewrap)
+    requirePart(context, parts.root)
+    const asRoot = await makeGround({ levels: ["bubblewrap_as_root"] })
+    expect(asRoot.sandbox).toMatchObject({ level: "bubblewrap_as_root", contained: false })
+    await asRoot.clear()
+  })
+})
+
+describe("what a command writes", () => {
+  it("belongs to the owner of the workspace, whoever that is", async (context) => {
+    requirePart(context, bubblewrap)
+    requirePart(context, parts.root)
+    for (const [uid, gid] of [
+      [0, 0],
+      [4_321, 4_322],
+      [4_321, 0],
+      [0, 4_322]
+    ] as const) {
+      chownSync(ground.workspace, uid, gid)
+      const name = `made-${uid}-${gid}`
+      writeFileSync(join(ground.workspace, `${name}-before`), "before")
+      chownSync(join(ground.workspace, `${name}-before`), uid, gid)
+      const ended = await ground.run(`echo x >${name}; mkdir ${name}-directory; echo y >>${name}-before; id -u`)
+      expect(ended).toMatchObject({ exit_code: 0, stderr: "" })
+      for (const made of [name, `${name}-directory`, `${name}-before`])
+        expect(statSync(join(ground.workspace, made))).toMatchObject({ uid, gid })
+      expect(Number(ended.stdout)).not.toBe(0)
+    }
+  })
+
+  it("lands in a workspace that only root can reach", async (context) => {
+    requirePart(context, bubblewrap)
+    chmodSync(ground.base, 0o700)
+    expect(await ground.run("pwd; echo x >file")).toMatchObject({ exit_code: 0, stdout: `${ground.workspace}\n` })
+    expect(readFileSync(join(ground.workspace, "file"), "utf8")).toBe("x\n")
+  })
+
+  it("lands in each of several roots, and in no other", async (context) => {
+    requirePart(context, bubblewrap)
+    const other = join(ground.base, "other root")
+    mkdirSync(other)
+    const script = `echo x >"${other}/file"; echo x >"${ground.base}/file"`
+    await ground.run(script, { writable: [ground.workspace, other] })
+    expect(existsSync(join(other, "file"))).toBe(true)
+    expect(existsSync(join(ground.base, "file"))).toBe(false)
+  })
+})
+
+describe("a repository", () => {
+  it("can be used: commits work, hooks and settings are as they were", async (context) => {
+    requirePart(context, bubblewrap)
+    const git = (...args: ReadonlyArray<string>) =>
+      spawnSync("git", ["-C", ground.workspace, ...args], { encoding: "utf8" })
+    expect(git("init", "-q").status).toBe(0)
+    const config = readFileSync(join(ground.workspace, ".git/config"), "utf8")
+    const identity = "-c user.name=a -c user.email=a@b"
+    const ended = await ground.run(
+      `echo x >file && git add file && git ${identity} commit -qm one && git log --oneline | wc -l`
+    )
+    expect(ended).toMatchObject({ exit_code: 0, stdout: "1\n" })
+    expect((await ground.run("git config core.hooksPath mine")).exit_code).not.toBe(0)
+    expect(readFileSync(join(ground.workspace, ".git/config"), "utf8")).toBe(config)
+  })
+
+  it("whose hooks are a link is refused, for they could not be protected", async (context) => {
+    requirePart(context, bubblewrap)
+    mkdirSync(join(ground.workspace, ".git"))
+    symlinkSync("/tmp", join(ground.workspace, ".git/hooks"))
+    await expect(ground.run("true")).rejects.toMatchObject({ _tag: "SandboxRefused", code: "link" })
+  })
+})
+
+describe("a home that is the workspace", () => {
+  it("shows no secrets, and keeps what shells read at their start", async (context) => {
+    requirePart(context, bubblewrap)
+    const home = join(ground.base, "home")
+    mkdirSync(join(home, ".ssh"))
+    writeFileSync(join(home, ".ssh", "key"), "secret")
+    writeFileSync(join(home, ".netrc"), "secret")
+    writeFileSync(join(home, ".bashrc"), "mine")
+    const ended = await ground.run("cat .ssh/key .netrc; echo x >>.bashrc; echo y >file", {
+      directory: home,
+      writable: [home]
+    })
+    expect(ended.output).not.toContain("secret")
+    expect(readFileSync(join(home, ".bashrc"), "utf8")).toBe("mine")
+    expect(readFileSync(join(home, "file"), "utf8")).toBe("y\n")
+  })
+})
+
+describe("the environment of commands", () => {
+  it("has names that say how to work, and none that holds a key", async (context) => {
+    requirePart(context, bubblewrap)
+    const environment = allowedEnvironment({
+      PATH: usualPath,
+      LC_ALL: "C",
+      OPENAI_API_KEY: "secret",
+      AWS_SECRET_ACCESS_KEY: "secret",
+      SSH_AUTH_SOCK: "/secret",
+      LD_PRELOAD: "/secret.so",
+      NODE_OPTIONS: "--require=/secret"
+    })
+    const processes = makeProcesses({ sandbox: ground.sandbox, environment, overflowDirectory: join(ground.base, "o") })
+    const { stdout } = await processes.run({
+      argv: ["env"],
+      directory: ground.workspace,
+      writable: [ground.workspace],
+      network: false,
+      outputCharsMax: 10_000,
+      signal: new AbortController().signal
+    })
+    expect(stdout).toContain("LC_ALL=C")
+    expect(stdout).not.toContain("secret")
+    await processes.close()
+  })
+})
+
+describe("the network", () => {
+  it("is there when it was granted, and only then", async (context) => {
+    requirePart(context, bubblewrap)
+    const interfaces = "ls /sys/class/net /proc/net/dev >/dev/null; grep -c : /proc/net/dev"
+    const [outside] = [readFileSync("/proc/net/dev", "utf8").split(":").length - 1]
+    expect(Number((await ground.run(interfaces, { network: true })).stdout)).toBe(outside)
+    expect(Number((await ground.run(interfaces, { network: false })).stdout)).toBe(1)
+  })
+})

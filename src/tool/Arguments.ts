@@ -17,24 +17,48 @@ export interface ArgumentCheck {
 
 const anyObject: Check = () => []
 
-/** Ours may use patterns; those of others are theirs to check, for a pattern can be made to take for ever. */
 const makeCompilers = async (): Promise<{ readonly own: Ajv2020; readonly foreign: Ajv2020 }> => {
   const { Ajv2020: Compiler } = await import("ajv/dist/2020.js")
   const common = { strict: false, validateSchema: false, validateFormats: false, logger: false } as const
-  const anyText = Object.assign(() => ({ test: () => true }), { code: "new RegExp" })
-  return {
-    own: new Compiler({ ...common, allErrors: true }),
-    foreign: new Compiler({ ...common, code: { regExp: anyText } })
-  }
+  return { own: new Compiler({ ...common, allErrors: true }), foreign: new Compiler(common) }
+}
+
+/** Keywords whose value names things that are schemas in turn, and keywords whose value is plain data. */
+const named: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"])
+const plain: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "required"])
+const byPattern: ReadonlySet<string> = new Set(["pattern", "patternProperties"])
+/** These go by what the patterns left over. */
+const afterPattern: ReadonlySet<string> = new Set(["additionalProperties", "unevaluatedProperties"])
+
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/**
+ * A schema without its patterns: it lets through more, and never less. Patterns of others are theirs to check, for one
+ * can be made to take for ever.
+ */
+const withoutPatterns = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(withoutPatterns)
+  if (!isMap(schema)) return schema
+  const isOpen = "patternProperties" in schema
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key]) => !byPattern.has(key) && !(isOpen && afterPattern.has(key)))
+      .map(([key, value]) => {
+        if (plain.has(key)) return [key, value]
+        if (!named.has(key) || !isMap(value)) return [key, withoutPatterns(value)]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withoutPatterns(one)]))]
+      })
+  )
 }
 
 /** Names of a schema would be remembered by the compiler and could clash with those of another. */
 const anonymous = ({ $id: _id, $schema: _schema, ...schema }: Schema): Schema => schema
 
-const compile = (compiler: Ajv2020, schema: Schema): Check => {
+const compile = (compiler: Ajv2020, schema: Schema, options: { readonly isForeign: boolean }): Check => {
   try {
     if (JSON.stringify(schema).length > limits.schemaCharsMax) return anyObject
-    const described = anonymous(schema)
+    const described = anonymous(options.isForeign ? (withoutPatterns(schema) as Schema) : schema)
     const validate: ValidateFunction = compiler.compile(described)
     // The compiler would keep it for ever; what is kept, and for how long, is decided here.
     compiler.removeSchema(described)
@@ -90,8 +114,8 @@ export const makeArgumentCheck = (): ArgumentCheck => {
   const checkOf = async ({ parameters, provenance }: Pick<Tool, "parameters" | "provenance">): Promise<Check> => {
     compilers ??= makeCompilers()
     const { foreign, own } = await compilers
-    const isOwn = provenance === "builtin" || provenance === "custom"
-    const check = checks.get(parameters) ?? contained(compile(isOwn ? own : foreign, parameters))
+    const isForeign = provenance !== "builtin" && provenance !== "custom"
+    const check = checks.get(parameters) ?? contained(compile(isForeign ? foreign : own, parameters, { isForeign }))
     checks.delete(parameters)
     checks.set(parameters, check)
     if (checks.size > limits.schemasMax) checks.delete(checks.keys().next().value!)

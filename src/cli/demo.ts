@@ -1,5 +1,6 @@
-// `echs demo`: a server as a real process, an agent with tools and one kill -9 in the middle of its sentence; then the
-// proof that nothing was lost. Needs no key and no network, works in a directory of its own and removes it.
+// `echs demo`: a server as a real process, a goal with workers side by side, and one kill -9 in the middle of a sentence;
+// then the proof that the goal is met and nothing was lost. Needs no key and no network, works in a directory
+// of its own and removes it.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -36,7 +37,19 @@ export interface DemoReport {
 }
 
 const timeoutMs = 60_000
-const prompt = "Show me what a turn looks like."
+const goal = "Write the menu of the café. check.sh says when it is complete."
+
+const check = `# A menu is complete when it has a heading and at least four dishes with their prices.
+head -n 1 "$1" | grep -q 'of the day' && test "$(grep -c '[0-9]$' "$1")" -ge 4 && echo "the menu is complete"
+`
+
+/** Files inside the workspace are written unasked; commands are what the person is asked about. */
+const policy = {
+  mode: "auto",
+  rules: [
+    { decision: "allow", tool: ["write_file", "edit_file"], path: ["menu/**"], access: "write", uncontained: true }
+  ]
+} as const
 
 export const makeDemo = (parts: DemoParts): Verb =>
   makeVerb({
@@ -111,19 +124,21 @@ class Stage {
   async play(): Promise<DemoReport> {
     this.title()
     await mkdir(this.workspace)
-    await writeFile(join(this.workspace, "README.md"), "A workspace that is thrown away when the demo is over.\n")
+    await mkdir(join(this.workspace, "menu"))
+    await writeFile(join(this.workspace, "check.sh"), check)
     this.server = await this.start()
     this.say("good", "▸", `a server listens on ${this.server.url}, process ${this.server.pid}`)
     this.client = await Client.connect({
       endpoint: () => this.options.parts.endpoint(this.dataDirectory),
       client: { name: "echs demo", version: this.options.parts.version }
     })
-    const { conversation_id: id } = await this.client.call("conversation.create", {
+    const { conversation_id: id } = await this.client.call("goal.submit", {
+      goal,
       title: "demo",
-      model: "scripted/demo",
-      workspace: this.workspace
+      model: "scripted/demo-goal",
+      workspace: this.workspace,
+      policy
     })
-    await this.client.call("message.post", { conversation_id: id, content: prompt })
     return this.follow(this.client, id)
   }
 
@@ -131,14 +146,16 @@ class Stage {
     const { signal, terminal } = this.options
     const strike = (sentence: string, eventId: number): Promise<void> => this.strike(sentence, eventId)
     const story = new Story({ client, terminal, conversationId: id, signal, strike })
-    const end = await story.until("turn.completed", "turn.error", "turn.interrupted")
+    const end = await story.until("plan.goal_met", "plan.stopped")
     await client.call("conversation.close", { conversation_id: id, reason: "the demo is over" })
     await story.until("session.closed")
     const stored = await readAll(client, id, signal)
     const { lost, repeated } = compare(story.seen, stored)
+    const isMet = end.kind === "plan.goal_met"
+    const { evidence = [] } = end.payload as { readonly evidence?: ReadonlyArray<unknown> }
     this.check(
-      end.kind === "turn.completed",
-      `the turn ended with ${end.kind}, ${this.killedAt === 0 ? "without a kill" : "by itself, after the kill"}`
+      isMet,
+      `the goal is ${isMet ? "met" : "not met"}, ${this.killedAt === 0 ? "without a kill" : "by itself, after the kill"}: ${evidence.length} checks run by the server`
     )
     this.check(
       lost === 0 && repeated === 0,
@@ -147,8 +164,7 @@ class Stage {
     const { state } = await this.archive(client, id)
     const problems = await this.verify()
     return {
-      survived:
-        end.kind === "turn.completed" && lost + repeated + problems === 0 && this.killedAt > 0 && state === "archived",
+      survived: isMet && lost + repeated + problems === 0 && this.killedAt > 0 && state === "archived",
       outcome: end.kind,
       runes: stored.length,
       runes_before_kill: this.killedAt,
@@ -208,12 +224,12 @@ class Stage {
 
   private title(): void {
     const { paint, write } = this.options.terminal
-    write(`\n  ${paint("strong", "One agent, one kill -9")}\n`)
+    write(`\n  ${paint("strong", "One goal, one kill -9")}\n`)
     write(
-      `  ${paint("quiet", "A server, a turn with tools, no key, no network. Each line below is a rune: it is on disk")}\n`
+      `  ${paint("quiet", "A goal is planned, worked on side by side, reviewed and proved; no key, no network. Each line")}\n`
     )
     write(
-      `  ${paint("quiet", "before it is shown. In mid-sentence the server is killed, and another takes over.")}\n\n`
+      `  ${paint("quiet", "is a rune, on disk before it is shown. In mid-sentence the server is killed, and another takes over.")}\n\n`
     )
   }
 

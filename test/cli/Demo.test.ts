@@ -51,16 +51,21 @@ describe("the demo as a process", () => {
     const places = [
       "a server listens on",
       "session.created",
-      "turn.started",
-      "list_files",
+      "plan.goal_received",
+      "starters, mains, starters+mains → menu",
+      "plan.approved",
+      "in the middle of a sentence",
+      "a new server",
+      "write_file",
+      "plan.task_completed",
       "tool.approval_requested",
       "nobody is at the terminal",
       "tool.approved",
-      "in the middle of a sentence",
-      "a new server",
-      "turn.completed",
+      "retry · The heading says Manu",
+      "task_added fix-1-1",
+      "3 of 3 checks passed",
       "session.closed",
-      "by itself, after the kill",
+      "the goal is met, by itself, after the kill: 3 checks run by the server",
       "0 of those shown are lost, 0 came twice",
       "the conversation is archived",
       "every byte of the log read back: 0 problems",
@@ -79,12 +84,12 @@ describe("the demo as a process", () => {
     const report = JSON.parse(run.stdout)
     expect(report).toMatchObject({
       survived: true,
-      outcome: "turn.completed",
+      outcome: "plan.goal_met",
       lost: 0,
       repeated: 0,
       problems: 0,
       archived: true,
-      approvals: 2
+      approvals: 1
     })
     expect(report.runes_before_kill).toBeGreaterThan(20)
     expect(report.runes).toBeGreaterThan(report.runes_before_kill)

@@ -1,5 +1,5 @@
-// The turn of the demo as it is followed: every rune shown and remembered, approvals answered, and the server killed at
-// the worst moment, in the middle of a sentence after a file was written.
+// The goal of the demo as it is followed: every rune remembered, those that tell the story shown, the approval answered,
+// and the server killed at the worst moment: two workers are at it, one in the middle of a sentence.
 import { type AnyRune, type ApprovalItem, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
 import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
@@ -18,6 +18,14 @@ export interface StoryOptions {
 type Payload = Readonly<Record<string, unknown>>
 const payloadOf = (rune: AnyRune): Payload => rune.payload as Payload
 
+const workersAtOnce = 2
+const sentenceCharsMin = 16
+
+const bookkeeping = /_delta$|^agent\.|^turn\.(?!assistant_final$)|^tool\.(started|progress)$|^plan\.task_assigned$/
+
+/** The others are in the log all the same; on a screen they hide the story. */
+const isTold = (rune: AnyRune): boolean => !bookkeeping.test(rune.kind)
+
 export class Story {
   /** Everything that was shown, in the order in which it came. */
   readonly seen: Array<AnyRune> = []
@@ -26,9 +34,10 @@ export class Story {
   private readonly options: StoryOptions
   private readonly lines: RuneLines
   private readonly tail: AsyncGenerator<TailItem, void, void>
-  private hasWritten = false
+  private readonly working = new Set<string>()
   private isStruck = false
-  private sentence = ""
+  /** What each agent is saying right now. */
+  private readonly sentences = new Map<string, string>()
 
   constructor(options: StoryOptions) {
     this.options = options
@@ -53,20 +62,25 @@ export class Story {
     this.seen.push(rune)
     const progress = this.lines.progress(rune)
     terminal.status(isDelta(rune) ? progress : undefined)
-    if (!isDelta(rune)) terminal.write(`${this.lines.line(rune)}\n`)
+    const line = this.lines.line(rune)
+    if (isTold(rune)) terminal.write(`${line}\n`)
   }
 
   private async react(rune: AnyRune): Promise<void> {
-    if (rune.kind === "tool.approval_requested") return this.decide(String(payloadOf(rune)["call_id"]))
-    if (rune.kind === "tool.result") this.hasWritten ||= this.approvals > 0
-    if (rune.kind !== "turn.assistant_delta") this.sentence = ""
-    else {
-      this.sentence += String(payloadOf(rune)["content"])
-      if (!this.hasWritten || this.isStruck) return
-      this.isStruck = true
-      this.options.terminal.status(undefined)
-      await this.options.strike(this.sentence, rune.event_id)
+    const payload = payloadOf(rune)
+    if (rune.kind === "tool.approval_requested") return this.decide(String(payload["call_id"]))
+    if (rune.kind === "plan.task_started") this.working.add(String(payload["task_id"]))
+    const { agent_id: agent = "" } = rune
+    if (rune.kind !== "turn.assistant_delta") {
+      this.sentences.delete(agent)
+      return
     }
+    const sentence = `${this.sentences.get(agent) ?? ""}${String(payload["content"])}`
+    this.sentences.set(agent, sentence)
+    if (this.working.size < workersAtOnce || this.isStruck || sentence.length < sentenceCharsMin) return
+    this.isStruck = true
+    this.options.terminal.status(undefined)
+    await this.options.strike(sentence, rune.event_id)
   }
 
   private async decide(callId: string): Promise<void> {

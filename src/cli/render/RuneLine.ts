@@ -2,6 +2,7 @@
 // terminal; and the line of progress below them while a model speaks.
 import type { AnyRune } from "../../client/Client.ts"
 import type { Terminal } from "../Verb.ts"
+import { objectOf } from "./Describing.ts"
 import { contentText, isDelta, runeText } from "./RuneText.ts"
 import { clock, fitEnd, fitStart, oneLine, pad, safeText } from "./Text.ts"
 
@@ -10,6 +11,7 @@ const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", 
 const textKeptMax = 2_000
 
 const namesMax = 1_000
+const nameColumns = 12
 
 /** The first characters of an id after its prefix, if others have been seen too. */
 const shortName = (seen: Set<string>, id: string): string => {
@@ -21,8 +23,10 @@ const shortName = (seen: Set<string>, id: string): string => {
 export class RuneLines {
   private readonly terminal: Terminal
   private readonly agents = new Set<string>()
+  private readonly names = new Map<string, string>()
   private readonly conversations = new Set<string>()
-  private speech = ""
+  /** What each agent is saying right now. */
+  private readonly speech = new Map<string, string>()
   private spun = 0
 
   constructor(terminal: Terminal) {
@@ -45,25 +49,44 @@ export class RuneLines {
   }
 
   /** Names the conversation and the agent, each once there is more than one. */
-  private tagOf({ agent_id: agent, conversation_id: conversation }: AnyRune): string {
-    return `${shortName(this.conversations, conversation)}${shortName(this.agents, agent ?? "")}`
+  private tagOf(rune: AnyRune): string {
+    this.learn(rune)
+    const { agent_id: agent = "", conversation_id: conversation } = rune
+    const short = shortName(this.agents, agent)
+    const name = short === "" ? undefined : this.names.get(agent)
+    return `${shortName(this.conversations, conversation)}${name === undefined ? short : `${name} `}`
+  }
+
+  /** An agent is called by the task it has, else by its role. */
+  private learn({ agent_id: agent, kind, payload }: AnyRune): void {
+    const { agent_id: named, role, task_id: task } = objectOf(payload)
+    const name = kind === "agent.spawning" ? role : kind === "plan.task_assigned" ? task : undefined
+    if (typeof name !== "string" || this.names.size >= namesMax) return
+    const id = typeof named === "string" ? named : (agent ?? "")
+    // A worker is spawned for a task, so the role it comes with says less.
+    if (kind === "agent.spawning" && this.names.has(id)) return
+    this.names.set(id, fitStart(oneLine(name), nameColumns))
   }
 
   /** Follows the conversation for the line of progress; undefined when there is nothing under way. */
   progress(rune: AnyRune): string | undefined {
-    this.listen(rune)
-    if (this.speech === "") return undefined
+    const speech = this.listen(rune)
+    if (speech === "") return undefined
     this.spun = (this.spun + 1) % spinner.length
     const { paint, columns } = this.terminal
     // One column stays free, or the cursor would wrap and the line could not be erased.
-    return `${paint("model", spinner[this.spun] ?? "·")} ${paint("quiet", fitEnd(oneLine(this.speech), columns() - 4))}`
+    return `${paint("model", spinner[this.spun] ?? "·")} ${paint("quiet", fitEnd(oneLine(speech), columns() - 4))}`
   }
 
-  private listen(rune: AnyRune): void {
-    if (!isDelta(rune)) this.speech = ""
-    else {
-      const { content, chunk } = rune.payload as { readonly content?: unknown; readonly chunk?: unknown }
-      this.speech = `${this.speech}${contentText(content ?? chunk)}`.slice(-textKeptMax)
+  private listen(rune: AnyRune): string {
+    const { agent_id: agent = "" } = rune
+    if (!isDelta(rune)) {
+      this.speech.delete(agent)
+      return ""
     }
+    const { content, chunk } = objectOf(rune.payload)
+    const speech = `${this.speech.get(agent) ?? ""}${contentText(content ?? chunk)}`.slice(-textKeptMax)
+    if (this.speech.size < namesMax) this.speech.set(agent, speech)
+    return speech
   }
 }

@@ -2,19 +2,9 @@
 // nothing is guessed.
 import type { AnyRune } from "../../client/Client.ts"
 import type { Tone } from "../Verb.ts"
+import { type Describe, joined, line, listOf, objectOf, type Payload, type RuneText, textOf } from "./Describing.ts"
+import { planTexts } from "./PlanText.ts"
 import { duration, money, number, oneLine } from "./Text.ts"
-
-type Payload = Readonly<Record<string, unknown>>
-
-export interface RuneText {
-  readonly tone: Tone | undefined
-  readonly mark: string
-  readonly text: string
-}
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
-const objectOf = (value: unknown): Payload => (typeof value === "object" && value !== null ? (value as Payload) : {})
-const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
 /** Text of a message, which is a string or parts. */
 export const contentText = (content: unknown): string => {
@@ -44,8 +34,6 @@ export const usageText = (usage: unknown): string => {
   return `${number(input)} → ${number(output)} tokens${cost === "" ? "" : ` ${cost}`}`
 }
 
-const joined = (...parts: ReadonlyArray<string>): string => parts.filter((part) => part !== "").join(" · ")
-
 const resultTones: Readonly<Record<string, Tone>> = { success: "good", denied: "notice", cancelled: "notice" }
 
 const result = (payload: Payload): RuneText => {
@@ -63,17 +51,12 @@ const result = (payload: Payload): RuneText => {
 
 const failure = (payload: Payload): string => `${textOf(payload["error_type"])}: ${textOf(payload["message"])}`
 
-type Describe = (payload: Payload) => RuneText
-
-const line =
-  (tone: Tone | undefined, mark: string, text: (payload: Payload) => string): Describe =>
-  (payload) => ({ tone, mark, text: oneLine(text(payload)) })
-
 const reason = (payload: Payload): string => textOf(payload["reason"])
 const callAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
   joined(textOf(payload["call_id"]), ...rest)
 
 const described: Readonly<Record<string, Describe>> = {
+  ...planTexts,
   "session.created": line("strong", "◆", ({ config }) =>
     joined(textOf(objectOf(config)["title"]), textOf(objectOf(config)["model"]))
   ),

@@ -1,5 +1,6 @@
 // Scenarios that come with the program. `demo` is what a person sees who has no key yet: it looks around, writes a
 // file, runs a command and sums up. `echo` says the input back, at once.
+import { demoGoal } from "./DemoGoal.ts"
 import { goalReplies, goalScenarios } from "./Goals.ts"
 import type { Reply, Scenario } from "./Scenario.ts"
 
@@ -90,4 +91,9 @@ export const echo: Scenario = {
   replies: [{ play: [{ text: "{{input}}" }] }]
 }
 
-export const builtinScenarios: { readonly [name: string]: Scenario } = { demo, echo, ...goalScenarios }
+export const builtinScenarios: { readonly [name: string]: Scenario } = {
+  demo,
+  echo,
+  "demo-goal": demoGoal,
+  ...goalScenarios
+}

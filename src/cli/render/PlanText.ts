@@ -1,0 +1,65 @@
+// What runes of a goal say in one line.
+import { type Describe, joined, line, listOf, objectOf, type Payload, textOf } from "./Describing.ts"
+import { oneLine } from "./Text.ts"
+
+const reason = (payload: Payload): string => textOf(payload["reason"])
+const taskAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
+  joined(textOf(payload["task_id"]), ...rest)
+
+const checks = (evidence: unknown): string => {
+  const all = listOf(evidence).map(objectOf)
+  if (all.length === 0) return ""
+  return `${all.filter((one) => one["passed"] === true).length} of ${all.length} checks passed`
+}
+
+const tasks = (value: unknown): string =>
+  listOf(value)
+    .map(objectOf)
+    .map((task) => {
+      const after = listOf(task["depends_on"]).map(String).join("+")
+      return `${after === "" ? "" : `${after} → `}${textOf(task["task_id"])}`
+    })
+    .join(", ")
+
+const changes = (value: unknown): string =>
+  listOf(value)
+    .map(objectOf)
+    .map((one) => `${textOf(one["type"])} ${textOf(one["task_id"]) || textOf(objectOf(one["task"])["task_id"])}`)
+    .join(", ")
+
+const findings = (value: unknown): string =>
+  listOf(value)
+    .map((one) => textOf(objectOf(one)["title"]))
+    .join("; ")
+
+const attempt = (payload: Payload): string =>
+  Number(payload["attempt"]) > 1 ? `attempt ${String(payload["attempt"])}` : ""
+
+const critique: Describe = (payload) => {
+  const isPass = payload["verdict"] === "pass"
+  const text = joined(textOf(payload["verdict"]), findings(payload["findings"]))
+  return { tone: isPass ? "good" : "notice", mark: isPass ? "✓" : "!", text: oneLine(text) }
+}
+
+export const planTexts: Readonly<Record<string, Describe>> = {
+  "plan.goal_received": line("strong", "◆", (payload) => textOf(payload["goal"])),
+  "plan.planning_started": line("quiet", "◇", attempt),
+  "plan.created": line("strong", "◇", (payload) => tasks(payload["tasks"])),
+  "plan.updated": line("notice", "◇", (payload) => changes(payload["changes"])),
+  "plan.approved": line("good", "✓", (payload) => `by ${textOf(payload["approver"])}`),
+  "plan.rejected": line("notice", "✗", reason),
+  "plan.task_assigned": line("quiet", "·", (payload) => taskAnd(payload, textOf(payload["agent_id"]))),
+  "plan.task_started": line("accent", "▸", (payload) => taskAnd(payload, attempt(payload))),
+  "plan.task_completed": line("good", "✓", (payload) =>
+    taskAnd(payload, checks(payload["evidence"]), textOf(payload["result"]))
+  ),
+  "plan.task_failed": line("bad", "✗", (payload) =>
+    taskAnd(payload, attempt(payload), textOf(objectOf(payload["error"])["message"]))
+  ),
+  "plan.review_started": line("quiet", "◇", (payload) => `review ${String(payload["iteration"])}`),
+  "plan.critique": critique,
+  "plan.blocked": line("bad", "■", reason),
+  "plan.unblocked": line("quiet", "▸", reason),
+  "plan.goal_met": line("good", "✓", (payload) => joined(checks(payload["evidence"]), textOf(payload["summary"]))),
+  "plan.stopped": line("bad", "■", (payload) => joined(reason(payload), textOf(payload["summary"])))
+}

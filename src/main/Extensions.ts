@@ -22,6 +22,8 @@ export interface ExtensionsOptions {
   /** `mcp_servers` of the settings, as it was written. */
   readonly mcpServers?: unknown
   readonly log: Pick<Log, "write">
+  /** How long a client that runs tools may be away. */
+  readonly returnWithinMs?: number
 }
 
 /** What extensions are made of. */
@@ -73,7 +75,11 @@ const mcpOf = ({ environment, log, mcpServers, version }: ExtensionsOptions, { p
 export const makeExtensions = (options: ExtensionsOptions, parts: ExtensionParts): Extensions => {
   const hooks = hooksOf(options, parts)
   const mcp = mcpOf(options, parts)
-  const remoteTools = new RemoteDesk({ isReserved: parts.isBuiltin })
+  const { returnWithinMs } = options
+  const remoteTools = new RemoteDesk({
+    isReserved: parts.isBuiltin,
+    ...(returnWithinMs === undefined ? {} : { returnWithinMs })
+  })
   return {
     sources: [mcp, remoteTools],
     beforeCall: hooks.preToolUse,

@@ -46,6 +46,7 @@ export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
     return inner.facts(state, agentId, name)?.mutating === false
   }
   return {
+    ...(inner.ready === undefined ? {} : { ready: inner.ready }),
     describe: (state, agentId) => {
       const part = partOf(state, agentId)
       const offered = inner.describe(state, agentId).filter(({ name }) => isKept(state, agentId, name))

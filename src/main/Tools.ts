@@ -2,6 +2,8 @@
 // and the sandbox they are held by. Owns what has to be closed with the server.
 import { join } from "node:path"
 import type { Runner } from "../autonomy/Desk.ts"
+import { partOf } from "../autonomy/TeamTools.ts"
+import { agentTools } from "../autonomy/tools/Agents.ts"
 import type { Environment } from "../config/Environment.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
 import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
@@ -57,6 +59,16 @@ const openProcesses = async ({
   return [sandbox, makeProcesses({ sandbox, environment: allowedEnvironment(variables), overflowDirectory })]
 }
 
+/** Whoever plans or judges a goal does not get help by the side; all others may. */
+const helpers: ToolSource = {
+  tools: (state, agentId) => (mayHaveHelp(state, agentId) ? agentTools : []),
+  find: (state, agentId, name) =>
+    mayHaveHelp(state, agentId) ? agentTools.find((tool) => tool.name === name) : undefined
+}
+
+const mayHaveHelp = (...[state, agentId]: Parameters<typeof partOf>): boolean =>
+  [undefined, "worker"].includes(partOf(state, agentId))
+
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
   const { beforeCall, blobs, dataDirectory, onPolicyUnreadable, rules, sources = [] } = options
   const [sandbox, processes] = await openProcesses(options)
@@ -67,12 +79,12 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const path = variables["PATH"] ?? ""
   const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home })
   const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
-  const names = new Set(own.map(({ name }) => name))
+  const names = new Set([...own, ...agentTools].map(({ name }) => name))
   const extensions = options.extend?.({ processes, isBuiltin: (name) => names.has(name) })
   const asked = beforeCall ?? extensions?.beforeCall
   return {
     tools: makeRouter({
-      sources: [fixedSource(own), ...sources, ...(extensions?.sources ?? [])],
+      sources: [fixedSource(own), helpers, ...sources, ...(extensions?.sources ?? [])],
       evaluate,
       sandbox,
       blobs,

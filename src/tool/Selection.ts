@@ -1,8 +1,8 @@
-// Which tools an agent has: the list of the conversation, the list of the agent and its role each only take away. An
-// entry is a name (`read_file`, `mcp__github__*`), or an object with a name and settings of that tool. Entries without a
+// Which tools an agent has: the list of the conversation, the lists and roles of the agent and of those above it each only
+// take away. An entry is a name (`read_file`, `mcp__github__*`), or an object with a name and settings of that tool. Entries without a
 // name belong to somebody else, such as a source of tools.
-import { agentOf } from "../machine/Select.ts"
-import type { ConversationState } from "../machine/State.ts"
+import { agentOf, pathOf } from "../machine/Select.ts"
+import type { AgentState, ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Tool } from "./Tool.ts"
 
@@ -56,16 +56,20 @@ export interface Selection {
   readonly pick: (tool: Tool) => Tool | undefined
 }
 
-export const selectionOf = (state: ConversationState, agentId: AgentId | null): Selection => {
-  const agent = agentOf(state, agentId)
-  const isReadOnly = agent !== undefined && readOnlyRoles.has(agent.role)
+/** The tool as one agent on the way has it, as far as its role and its list go. */
+const pickedBy = (agent: AgentState, tool: Tool): Entry | "any" | "unlisted" =>
+  readOnlyRoles.has(agent.role) && tool.mutating && tool.approval !== "never"
+    ? "unlisted"
+    : inList(agent.tools, tool.name)
+
+export const selectionOf = (state: ConversationState, agentId: AgentId): Selection => {
+  // Nobody gets through another agent what it may not have itself.
+  const agents = pathOf(state, agentId).flatMap((id) => agentOf(state, id) ?? [])
   return {
     pick: (tool) => {
-      if (isReadOnly && tool.mutating && tool.approval !== "never") return undefined
-      const ofConversation = inList(state.session.config.tools, tool.name)
-      const ofAgent = inList(agent?.tools, tool.name)
-      if (ofConversation === "unlisted" || ofAgent === "unlisted") return undefined
-      const settings = { ...settingsOf(ofConversation), ...settingsOf(ofAgent) }
+      const entries = [inList(state.session.config.tools, tool.name), ...agents.map((agent) => pickedBy(agent, tool))]
+      if (entries.includes("unlisted")) return undefined
+      const settings: ToolSettings = Object.assign({}, ...entries.map(settingsOf))
       return Object.keys(settings).length === 0 ? tool : Object.assign(Object.create(tool) as Tool, settings)
     }
   }

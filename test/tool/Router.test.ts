@@ -60,6 +60,18 @@ describe("the tools of an agent", () => {
     expect(namesOf(router, state(config, agent))).toEqual(expected)
   })
 
+  it("are never more than those of the agents above it", () => {
+    const child = { agent_id: "agt_11111111", role: "worker", tools: null, parent_id: rootAgent, workspace: null }
+    const under = (agent: Readonly<Record<string, unknown>>, more: Readonly<Record<string, unknown>> = {}) => {
+      const at = state({}, agent)
+      const withChild = { ...at, agents: [...at.agents, { ...child, ...more }] } as unknown as ConversationState
+      return router.describe(withChild, child.agent_id as typeof rootAgent).map(({ name }) => name)
+    }
+    expect(under({})).toEqual(["look", "change", "plan"])
+    expect(under({ role: "critic" })).toEqual(["look", "plan"])
+    expect(under({ tools: ["look", "change"] }, { tools: ["change", "plan"] })).toEqual(["change"])
+  })
+
   it("cannot be called when they cannot be seen", async () => {
     const restricted = state({ tools: ["look"] })
     expect(router.facts(restricted, rootAgent, "change")).toBeUndefined()

@@ -34,6 +34,18 @@ describe("runes without their usual company", () => {
     expect(story.call("call_1").arguments_hash).toBe(arguments_hash)
   })
 
+  it("a question that says nothing of itself offers to allow one call, and no more", () => {
+    const story = new Story().inBatch(callItem("bash", shellTool))
+    story.ask("call_1")
+    ;(story.call("call_1") as { approval: null }).approval = null
+    const answer = { _tag: "ApproveCall", call_id: "call_1" as CallId, approver: "a", channel: "c" } as const
+    expect(story.refused({ ...answer, scope: "session" })).toMatchObject({
+      code: "bad_request",
+      data: { choices: ["once"] }
+    })
+    expect(story.run({ ...answer, scope: "once" })).toEqual(["tool.approved"])
+  })
+
   it("a message to an agent that is not there changes nothing", () => {
     const story = new Story().ready()
     story.tell("agent.message", { to_agent_id: "agt_9999" as AgentId, content: "x" })

@@ -16,7 +16,7 @@ export const baseOf = async (
 ): Promise<WorkspaceBase | undefined> => {
   const { workspace } = state.session.config
   if (workspace === undefined) return undefined
-  const written = await makeGit(tools, signal).writeTree(workspace)
+  const written = await makeGit(tools, workspace, signal).writeTree(workspace)
   if (written !== undefined && tree.test(written)) return { tree: written }
   const files = await tools.look.listing(workspace, limits.listedFilesMax)
   return files === undefined ? undefined : { files }
@@ -61,7 +61,7 @@ export const changesSince = async (
     const now = await tools.look.listing(workspace, limits.listedFilesMax)
     return now === undefined || base.files === undefined ? undefined : ofListings(base.files, now)
   }
-  const git = makeGit(tools, signal)
+  const git = makeGit(tools, workspace, signal)
   const now = await git.writeTree(workspace)
   const stat = now === undefined ? undefined : await git.run(workspace, ["diff", "--numstat", base.tree, now])
   return stat?.exit_code === 0

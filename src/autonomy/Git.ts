@@ -33,11 +33,12 @@ dir=$(git rev-parse --absolute-git-dir) || exit 3
 index="$dir/echs-index.$$"
 trap 'rm -f "$index" "$index.lock"' EXIT
 [ -f "$dir/index" ] && cp "$dir/index" "$index"
-GIT_INDEX_FILE="$index" git add -A -- . ':(exclude,top).echs' >/dev/null 2>&1 || exit 4
+GIT_INDEX_FILE="$index" git add -A -- . >/dev/null 2>&1 || exit 4
 GIT_INDEX_FILE="$index" git write-tree
 `
 
-export const makeGit = ({ runner }: Tools, signal: AbortSignal): Git => {
+/** Git in a workspace and what belongs to it. */
+export const makeGit = ({ runner }: Tools, workspace: string, signal: AbortSignal): Git => {
   const start = async (
     directory: string,
     argv: ReadonlyArray<string>,
@@ -47,7 +48,7 @@ export const makeGit = ({ runner }: Tools, signal: AbortSignal): Git => {
       return await runner?.run({
         argv,
         directory,
-        writable: [directory],
+        writable: [workspace],
         network: false,
         outputCharsMax: limits.gitOutputCharsMax,
         timeoutMs: limits.gitTimeoutMs,

@@ -3,7 +3,7 @@
 // done again, and what it does before is of a kind that may be.
 import type { Command } from "../machine/Command.ts"
 import type { PlanEffect, PlanWork } from "../machine/PlanEffects.ts"
-import { criticIdOf, isLost, orchestratorIdOf, workerIdOf } from "../machine/Schedule.ts"
+import { criticIdOf, isActive, isLost, orchestratorIdOf, workerIdOf } from "../machine/Schedule.ts"
 import { agentOf, isAlive } from "../machine/Select.ts"
 import type { AgentState, ConversationState, PlanState, TaskState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -16,7 +16,7 @@ import { makeGit } from "./Git.ts"
 import { limits } from "./Limits.ts"
 import * as Prompts from "./Prompts.ts"
 import { lastWords } from "./Words.ts"
-import { closeWorktree, mergeWorktree, openWorktree } from "./Worktrees.ts"
+import { mergeWorktree, type Opened, openWorktree, sweepWorktrees } from "./Worktrees.ts"
 
 type Of<Tag extends PlanWork["_tag"]> = Extract<PlanWork, { readonly _tag: Tag }>
 
@@ -32,6 +32,11 @@ interface Ending {
   readonly error?: ErrorInfo
 }
 
+/** No place of its own: the worker works where the conversation does. */
+interface Here {
+  readonly _tag: "Here"
+}
+
 const failure = (code: string, message: string, data?: unknown): ErrorInfo => ({
   code,
   message,
@@ -43,8 +48,9 @@ const agentBudget = (plan: PlanState) => plan.options.task_budget ?? limits.agen
 
 export class Pursuit {
   private readonly desk: Desk
-  /** Merges one after another: each starts from what the one before it left. */
   private merging: Promise<unknown> = Promise.resolve()
+  /** Workers whose place is being made and whose task is not yet on record as theirs. */
+  private readonly opening = new Set<AgentId>()
 
   constructor(desk: Desk) {
     this.desk = desk
@@ -83,6 +89,7 @@ export class Pursuit {
       case "BreakTurn":
         return this.breakTurn(work)
       case "Dismiss":
+        await this.sweep(scene)
         return this.submit({ _tag: "KillAgent", agent_id: work.agent_id, reason: "goal_over", force: true })
     }
   }
@@ -128,11 +135,22 @@ export class Pursuit {
   }
 
   private async begin(scene: Scene, work: Of<"BeginTask">): Promise<void> {
-    const { plan, state } = scene
+    const { plan } = scene
     const task = plan.tasks.find((one) => one.task.task_id === work.task_id)
     if (task === undefined) return
     const agentId = workerIdOf(plan, task)
-    const ids = { plan_id: plan.plan_id, task_id: work.task_id }
+    this.opening.add(agentId)
+    try {
+      await this.beginIn(scene, task, await this.placeFor(scene, agentId))
+    } finally {
+      this.opening.delete(agentId)
+    }
+  }
+
+  private async beginIn({ plan, signal, state }: Scene, task: TaskState, place: Opened | Here): Promise<void> {
+    if (signal.aborted) return
+    const agentId = workerIdOf(plan, task)
+    const ids = { plan_id: plan.plan_id, task_id: task.task.task_id }
     const attempt = task.attempts + 1
     const steps = {
       _tag: "AdvancePlan",
@@ -140,8 +158,6 @@ export class Pursuit {
       step: { _tag: "AssignTask", payload: { ...ids, agent_id: agentId } },
       also: [{ _tag: "StartTask", payload: { ...ids, attempt } }]
     } as const
-    const place = await this.placeFor(scene, agentId)
-    if (scene.signal.aborted) return
     if (place._tag === "Failed") {
       const error = failure("worktree_failed", `no worktree could be made: ${place.reason}`)
       const failed = { _tag: "FailTask", payload: { ...ids, attempt, error } } as const
@@ -157,16 +173,18 @@ export class Pursuit {
         parent_id: orchestratorIdOf(plan.plan_id),
         instructions: Prompts.workerInstructions,
         budget: agentBudget(plan),
-        ...(place.path === undefined ? {} : { workspace: place.path })
+        ...(place._tag === "Opened" ? { workspace: place.path } : {})
       },
       say: { agent_id: agentId, content: Prompts.taskPrompt(plan, task) }
     })
   }
 
-  private async placeFor({ plan, signal, state }: Scene, agentId: AgentId) {
+  private async placeFor(scene: Scene, agentId: AgentId): Promise<Opened | Here> {
+    const { plan, signal, state } = scene
     const { workspace } = state.session.config
-    if (plan.options.worktrees !== true || workspace === undefined) return { _tag: "Opened", path: undefined } as const
-    return openWorktree(makeGit(this.desk, signal), workspace, agentId)
+    if (plan.options.worktrees !== true || workspace === undefined) return { _tag: "Here" } as const
+    await this.sweep(scene)
+    return this.alone(() => openWorktree(makeGit(this.desk, workspace, signal), workspace, agentId))
   }
 
   private async settle(scene: Scene, work: Of<"SettleTask">): Promise<void> {
@@ -187,7 +205,6 @@ export class Pursuit {
           : { _tag: "FailTask", payload: { ...ids, attempt, error, evidence } },
       dismiss: [agentId]
     })
-    await this.leave(scene, agentId)
   }
 
   /** What came of a task: by the end of its worker, by its evidence, and by the merge of its worktree. */
@@ -215,19 +232,27 @@ export class Pursuit {
   private async merge({ plan, signal, state }: Scene, agentId: AgentId): Promise<ErrorInfo | undefined> {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return undefined
-    const turn = this.merging.then(() => mergeWorktree(makeGit(this.desk, signal), workspace, agentId))
-    this.merging = turn.catch(() => undefined)
-    const merged = await turn
+    const merged = await this.alone(() => mergeWorktree(makeGit(this.desk, workspace, signal), workspace, agentId))
     if (merged._tag === "Merged") return undefined
     if (merged._tag === "Failed") return failure("merge_failed", `the work could not be merged: ${merged.reason}`)
     const message = `others changed the same lines meanwhile in ${merged.files.join(", ")}; do it again on top of theirs`
     return failure("merge_conflict", message, { files: merged.files })
   }
 
-  private async leave({ plan, signal, state }: Scene, agentId: AgentId): Promise<void> {
+  /** Removes worktrees that nobody works in any more; those of a task whose end is not on record are kept. */
+  private async sweep({ plan, signal, state }: Scene): Promise<void> {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return
-    await closeWorktree(makeGit(this.desk, signal), workspace, agentId)
+    const kept = [...this.opening, ...plan.tasks.filter(isActive).flatMap((one) => one.agent_id ?? [])]
+    const prefix = orchestratorIdOf(plan.plan_id).replace(/lead$/u, "")
+    await this.alone(() => sweepWorktrees(makeGit(this.desk, workspace, signal), workspace, prefix, kept))
+  }
+
+  /** One after another: each starts from what the one before it left of the repository. */
+  private alone<A>(work: () => Promise<A>): Promise<A> {
+    const turn = this.merging.then(work)
+    this.merging = turn.catch(() => undefined)
+    return turn
   }
 
   private async review({ plan, signal, state }: Scene, { iteration }: Of<"Review">): Promise<void> {

@@ -73,13 +73,26 @@ export const mergeWorktree = async (git: Git, workspace: string, agentId: AgentI
   return { _tag: "Conflict", files: ended.stdout.split("\n").filter((line) => line !== "") }
 }
 
-const closeScript = `
-git worktree remove --force "$1" 2>/dev/null || rm -rf "$1"
-git update-ref -d "$2" 2>/dev/null
-git worktree prune
+const sweepScript = `
+prefix="$1"; shift
+cd .echs/worktrees 2>/dev/null || exit 0
+for one in "$prefix"*; do
+  [ -e "$one" ] || continue
+  case " $* " in *" $one "*) continue ;; esac
+  git worktree remove --force "$one" 2>/dev/null || rm -rf "$one"
+  git update-ref -d "refs/echs/$one" 2>/dev/null
+done
+cd ../.. && git worktree prune
+rmdir .echs/worktrees .echs 2>/dev/null
 exit 0
 `
 
-export const closeWorktree = async (git: Git, workspace: string, agentId: AgentId): Promise<void> => {
-  await git.script(workspace, closeScript, [worktreePath(workspace, agentId), refOf(agentId)])
+/** Removes the worktrees whose agents' ids begin so, except those that are still worked in. */
+export const sweepWorktrees = async (
+  git: Git,
+  workspace: string,
+  prefix: string,
+  kept: ReadonlyArray<AgentId>
+): Promise<void> => {
+  await git.script(workspace, sweepScript, [prefix, ...kept])
 }

@@ -1,5 +1,5 @@
 // A workspace on a real disk, the file tools that the scripted goals use, and a runner of real programs in it.
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -75,6 +75,19 @@ export const fileTools: ReadonlyArray<FunctionTool> = [
     { effect_class: "idempotent" }
   )
 ]
+
+/** Makes a git repository of a directory, with these files committed. */
+export const gitWorkspace = (directory: string, files: Readonly<Record<string, string>>): string => {
+  const git = (...args: ReadonlyArray<string>) => execFileSync("git", ["-C", directory, ...args], { stdio: "pipe" })
+  git("init", "-q")
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(directory, path)), { recursive: true })
+    writeFileSync(join(directory, path), text)
+  }
+  git("add", "-A")
+  git("-c", "user.name=ada", "-c", "user.email=ada@localhost", "commit", "-q", "-m", "begin")
+  return directory
+}
 
 /** Temporary directories that are gone after each test. */
 export const useWorkspaces = (): { readonly make: () => string } => {

@@ -1,0 +1,145 @@
+// Goal: workers in git worktrees of their own do not get in each other's way; what they did is merged into the working
+// directory, conflicts are told by file, and nothing of the person's repository is touched besides. Method: real git.
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { makeGit } from "#src/autonomy/Git.ts"
+import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
+import type { AgentId } from "#src/rune/Ids.ts"
+import { workspaceLook } from "#src/tool/evidence/Look.ts"
+import { goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"
+import { gitWorkspace, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { say, scenarios, use } from "../support/runtime/scenarios.ts"
+import { useWorlds } from "../support/runtime/World.ts"
+
+const worlds = useWorlds()
+const workspaces = useWorkspaces()
+const tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 0 }
+const signal = new AbortController().signal
+const [ann, bob] = ["agt_ann0", "agt_bob0"] as const as readonly [AgentId, AgentId]
+
+const git = (directory: string, ...args: ReadonlyArray<string>) =>
+  execFileSync("git", ["-C", directory, ...args], { encoding: "utf8" })
+
+/** A repository with a commit, and a change on top that is not committed. */
+const repository = (): string => {
+  const directory = gitWorkspace(workspaces.make(), { "a.txt": "one\ntwo\nthree\n", "b.txt": "b\n" })
+  writeFileSync(join(directory, "b.txt"), "b, not committed\n")
+  return directory
+}
+
+describe("a worktree", () => {
+  it("starts from the workspace as it is, and is merged into it without a trace in index, branches or commits", async () => {
+    const workspace = repository()
+    const before = [git(workspace, "rev-parse", "HEAD"), git(workspace, "status", "--porcelain", "b.txt")]
+    const own = makeGit(tools, workspace, signal)
+    expect(await openWorktree(own, workspace, ann)).toEqual({ _tag: "Opened", path: worktreePath(workspace, ann) })
+    expect(readFileSync(join(worktreePath(workspace, ann), "b.txt"), "utf8")).toBe("b, not committed\n")
+    writeFileSync(join(worktreePath(workspace, ann), "a.txt"), "ONE\ntwo\nthree\n")
+    writeFileSync(join(worktreePath(workspace, ann), "new.bin"), Buffer.from([0, 255, 1]))
+    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
+    expect([...readFileSync(join(workspace, "new.bin"))]).toEqual([0, 255, 1])
+    // A crash after the merge and before its record: merging again changes nothing.
+    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+    await sweepWorktrees(own, workspace, "agt_ann", [])
+    expect([git(workspace, "rev-parse", "HEAD"), git(workspace, "status", "--porcelain", "b.txt")]).toEqual(before)
+    expect(git(workspace, "for-each-ref", "refs/echs")).toBe("")
+    expect(git(workspace, "worktree", "list").trim().split("\n")).toHaveLength(1)
+    expect(existsSync(join(workspace, ".echs"))).toBe(false)
+  })
+
+  it("is found again by whoever opens it a second time, with the work in it", async () => {
+    const workspace = repository()
+    const own = makeGit(tools, workspace, signal)
+    await openWorktree(own, workspace, ann)
+    writeFileSync(join(worktreePath(workspace, ann), "a.txt"), "half done\n")
+    await openWorktree(own, workspace, ann)
+    expect(readFileSync(join(worktreePath(workspace, ann), "a.txt"), "utf8")).toBe("half done\n")
+    await sweepWorktrees(own, workspace, "agt_", [ann])
+    expect(existsSync(worktreePath(workspace, ann))).toBe(true)
+  })
+
+  it("of two workers merges changes of different lines, and names the files in which they conflict", async () => {
+    const workspace = repository()
+    const own = makeGit(tools, workspace, signal)
+    for (const agent of [ann, bob]) await openWorktree(own, workspace, agent)
+    writeFileSync(join(worktreePath(workspace, ann), "a.txt"), "ONE\ntwo\nthree\n")
+    writeFileSync(join(worktreePath(workspace, bob), "b.txt"), "bob\n")
+    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, bob)).toEqual({ _tag: "Merged" })
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
+    expect(readFileSync(join(workspace, "b.txt"), "utf8")).toBe("bob\n")
+    writeFileSync(join(worktreePath(workspace, bob), "a.txt"), "uno\ntwo\nthree\n")
+    expect(await mergeWorktree(own, workspace, bob)).toEqual({ _tag: "Conflict", files: ["a.txt"] })
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
+  })
+
+  it("needs a repository, and one that is gone cannot be merged", async () => {
+    const plain = workspaces.make()
+    const own = makeGit(tools, plain, signal)
+    expect(await openWorktree(own, plain, ann)).toEqual({
+      _tag: "Failed",
+      reason: "the workspace is no git repository"
+    })
+    const workspace = repository()
+    expect(await mergeWorktree(makeGit(tools, workspace, signal), workspace, ann)).toMatchObject({ _tag: "Failed" })
+    const nobody = makeGit({ ...tools, runner: undefined }, workspace, signal)
+    expect(await openWorktree(nobody, workspace, ann)).toMatchObject({ _tag: "Failed" })
+  })
+})
+
+describe("a goal with worktrees", () => {
+  it("lets workers work side by side and merges what they did", async () => {
+    const workspace = repository()
+    const world = await worlds.open(goalWorld())
+    const options = { worktrees: true }
+    const goal = await submitGoal(world, { model: "scripted/goal-success", workspace, options })
+    const end = await goalEnd(goal)
+    expect(end.kind).toBe("plan.goal_met")
+    expect(readFileSync(join(workspace, "goal/letter.txt"), "utf8")).toMatch(/^Dear reader/)
+    const places = goal.talk.of("agent.spawning").map((rune) => rune.payload.workspace !== undefined)
+    expect(places.filter(Boolean)).toHaveLength(3)
+    await goal.talk.until("agent.terminated", 5)
+    expect(git(workspace, "worktree", "list").trim().split("\n")).toHaveLength(1)
+  })
+
+  it("fails a task whose work conflicts, names the files, and has it done again on top of the other", async () => {
+    const workspace = repository()
+    const task = (id: string) => ({
+      id,
+      title: id,
+      instructions: id,
+      evidence: [{ type: "command", command: ["grep", "-q", id, "a.txt"] }]
+    })
+    const write = (content: string) => use("write_file", { path: "a.txt", content })
+    const when = (input: string, step: number) => ({ role: "worker", input, step })
+    const conflict = scenarios({
+      conflict: [
+        { when: { role: "orchestrator" }, play: [use("submit_plan", { tasks: [task("ann"), task("bob")] })] },
+        { when: when("others changed the same lines", 1), play: [write("ann\nbob\nthree\n")] },
+        { when: when("^Task ann", 1), play: [write("ann\ntwo\nthree\n")] },
+        { when: when("^Task bob", 1), play: [write("bob\ntwo\nthree\n")] },
+        { when: { role: "worker" }, play: [say("done")] },
+        { when: { role: "critic" }, play: [use("submit_review", { verdict: "pass" })] }
+      ]
+    })
+    const world = await worlds.open(goalWorld({ scenarios: conflict }))
+    const goal = await submitGoal(world, { model: "scripted/conflict", workspace, options: { worktrees: true } })
+    expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+    const failed = goal.talk.of("plan.task_failed")
+    expect(failed).toHaveLength(1)
+    expect(failed[0]?.payload.error).toMatchObject({ code: "merge_conflict", data: { files: ["a.txt"] } })
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\nthree\n")
+  })
+
+  it("says so when there is no repository to make worktrees of", async () => {
+    const workspace = workspaces.make()
+    mkdirSync(join(workspace, "src"))
+    const world = await worlds.open(goalWorld())
+    const goal = await submitGoal(world, { model: "scripted/goal-stuck", workspace, options: { worktrees: true } })
+    expect((await goalEnd(goal)).payload).toMatchObject({ reason: "unresolvable" })
+    expect(goal.talk.of("plan.task_failed")[0]?.payload.error).toMatchObject({ code: "worktree_failed" })
+  })
+})

@@ -1,0 +1,62 @@
+// What is compared: a bare spawn, as anybody would write it, and calls of the tool `bash`, without a sandbox and with
+// one. Each starts bash, which does nothing, and collects its output.
+import { spawn } from "node:child_process"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { makeBash } from "../../../src/tool/builtin/shell/Bash.ts"
+import type { ToolContext } from "../../../src/tool/Port.ts"
+import { makeProcesses } from "../../../src/tool/process/Processes.ts"
+import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
+import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
+import type { SandboxLevel } from "../../../src/tool/sandbox/Port.ts"
+
+export interface Subject {
+  readonly name: string
+  /** Runs a command to its end; rejects when it does not end well. */
+  readonly run: (command: string) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+export const bareSpawn = (directory: string): Subject => ({
+  name: "bare spawn",
+  run: (command) =>
+    new Promise((resolve, reject) => {
+      const child = spawn("bash", ["--noprofile", "--norc", "-c", command], { cwd: directory, env: { PATH: path } })
+      child.stdin.end()
+      for (const stream of [child.stdout, child.stderr]) stream.resume()
+      child.on("error", reject)
+      child.on("close", (code) => (code === 0 ? resolve() : reject(new Error(`it ended with ${code}`))))
+    }),
+  close: async () => undefined
+})
+
+/** The tool on the best level there is, or on the one named. */
+export const toolCalls = async (base: string, name: string, levels?: ReadonlyArray<SandboxLevel>): Promise<Subject> => {
+  const [workspace, data, home] = [join(base, name, "workspace"), join(base, name, "data"), join(base, name, "home")]
+  for (const directory of [workspace, data, home]) mkdirSync(directory, { recursive: true })
+  const sandbox = await detectSandbox({ dataDirectory: data, home, path, ...(levels === undefined ? {} : { levels }) })
+  const processes = makeProcesses({
+    sandbox,
+    environment: allowedEnvironment({ PATH: path, HOME: home }),
+    overflowDirectory: join(base, name, "overflow")
+  })
+  const { close, tool } = makeBash({ processes })
+  const context = { conversation_id: "c", agent_id: "a", workspace, progress: () => undefined }
+  return {
+    name: `tool call, ${sandbox.level}`,
+    run: async (command) => {
+      const signal = new AbortController().signal
+      const { error, status } = await tool.run({ command, timeout_ms: 600_000 }, {
+        ...context,
+        signal
+      } as unknown as ToolContext)
+      if (status !== "success") throw new Error(`${status}: ${error?.message ?? ""}`)
+    },
+    close: async () => {
+      await close()
+      await processes.close()
+    }
+  }
+}

@@ -22,6 +22,8 @@ export const hookLimits = {
   contextCharsMax: 10_000,
   /** Files whose parsed content is remembered; the oldest is forgotten first. */
   filesRemembered: 256,
+  /** Batches whose hooks may still be running; after the oldest was forgotten, the transcript has to do. */
+  batchesRemembered: 1_024,
   /** Events that wait for their hooks; one more is dropped, and the log of the server says so. */
   eventsWaitingMax: 4_096,
   /** Events whose hooks run side by side, one per conversation. */

@@ -3,8 +3,8 @@
 // command once for every call it matches, one after the other, as one run on record.
 import type { HookChoice } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { hookOf } from "../machine/Select.ts"
-import type { CallState, ConversationState, HookState } from "../machine/State.ts"
+import { agentOf, workspaceOf } from "../machine/Select.ts"
+import type { CallRecord, CallState, ConversationState, HookState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
 import type { BatchHook, EventHook, ToolFilter } from "./Definition.ts"
@@ -79,6 +79,7 @@ type RunContext = Parameters<HookPort["run"]>[2]
 export class PostTools implements HookPort {
   private readonly library: HookLibrary
   private readonly options: ProgramOptions
+  private readonly batches = new Map<string, ReadonlyArray<CallState>>()
 
   constructor(library: HookLibrary, options: ProgramOptions) {
     this.library = library
@@ -87,10 +88,11 @@ export class PostTools implements HookPort {
 
   readonly complaints: NonNullable<HookPort["complaints"]> = (state) => this.library.complaints(state)
 
-  readonly choose: HookPort["choose"] = (state, _agentId, batch) => {
+  readonly choose: HookPort["choose"] = (state, agentId, batch) => {
     // Hooks run in the workspace; where there is none, there is nothing for them to look after.
-    if (state.session.config.workspace === undefined) return []
+    if (workspaceOf(state, agentId) === undefined) return []
     const { batch: hooks, events } = this.library.hooksOf(state)
+    if (hooks.length + events.length > 0) this.remember(state, agentId, batch)
     const ofEvents = events
       .filter(({ event }) => event === "PostToolUse")
       .map((hook) => ({ hook, calls: matched(hook, batch).length }))
@@ -117,7 +119,7 @@ export class PostTools implements HookPort {
     definition: BatchHook,
     context: RunContext & { readonly workspace: string }
   ): Promise<HookOutcome> {
-    const batch = batchOfHook(state, hook)
+    const batch = this.batchOf(state, context.agent_id)
     const ended = await runProgram(this.options, {
       name: hook.hook_name,
       argv: definition.argv,
@@ -135,6 +137,25 @@ export class PostTools implements HookPort {
     return outcomeOf(hook.hook_name, ended)
   }
 
+  /** The state lets go of a batch when its hooks begin; they still have to know it. */
+  private remember(state: ConversationState, agentId: AgentId, batch: ReadonlyArray<CallState>): void {
+    const key = `${state.conversation_id} ${agentId}`
+    this.batches.delete(key)
+    this.batches.set(key, batch)
+    const [oldest] = this.batches.keys()
+    if (this.batches.size > hookLimits.batchesRemembered && oldest !== undefined) this.batches.delete(oldest)
+  }
+
+  /** The calls that the agent's turn has just finished; after a restart, as far as the transcript has them. */
+  private batchOf(state: ConversationState, agentId: AgentId): ReadonlyArray<CallState> {
+    const agent = agentOf(state, agentId)
+    const ids = agent?.turn?.call_ids ?? []
+    const known = this.batches.get(`${state.conversation_id} ${agentId}`) ?? []
+    if (known.length === ids.length && known.every(({ call_id }) => ids.includes(call_id))) return known
+    const answer = agent?.transcript.findLast((item) => item.type === "assistant")
+    return answer === undefined ? [] : answer.calls.map((record) => callOfRecord(record, agentId))
+  }
+
   private async runCallHooks(
     state: ConversationState,
     hook: HookState,
@@ -143,7 +164,7 @@ export class PostTools implements HookPort {
   ): Promise<HookOutcome> {
     const { agent_id: agentId, signal, workspace } = context
     const words: Array<HookWord> = []
-    for (const call of matched(definition, batchOfHook(state, hook))) {
+    for (const call of matched(definition, this.batchOf(state, agentId))) {
       const more = { ...toldOfCall(call, workspace), ...toldOfResult(call) }
       const told = toldOfEvent(state, "PostToolUse", more)
       const word = await runEventHook(this.options, definition, { state, agentId, workspace, told, signal })
@@ -155,8 +176,24 @@ export class PostTools implements HookPort {
   }
 }
 
-/** The calls that the hook's turn has just finished. */
-const batchOfHook = (state: ConversationState, hook: HookState): ReadonlyArray<CallState> => {
-  const ids = new Set<string>(hookOf(state, hook.hook_run_id)?.turn.call_ids ?? [])
-  return state.calls.filter((call) => ids.has(call.call_id))
-}
+/** A call as far as the transcript remembers it. What it does not remember is taken for the worst. */
+const callOfRecord = (record: CallRecord, agentId: AgentId): CallState => ({
+  call_id: record.call_id,
+  agent_id: agentId,
+  turn_id: null,
+  event_id: 0,
+  tool_name: record.tool_name,
+  arguments: record.arguments,
+  arguments_hash: "",
+  effect_class: "effect",
+  mutating: true,
+  timeout_ms: null,
+  provenance: record.tool_name.includes("__") ? "mcp" : null,
+  status: "completed",
+  attempt: 1,
+  started_ms: null,
+  approval: null,
+  progress_tail: "",
+  result: record.result ?? null,
+  duration_ms: 0
+})

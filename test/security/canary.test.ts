@@ -165,7 +165,8 @@ const below = (root: string): ReadonlyArray<string> => {
 }
 
 describe("twenty planted secrets", () => {
-  it("are in no rune, file, log, frame or answer after agents looked everywhere", async () => {
+  it("are in no rune, file, log, frame or answer after agents looked everywhere", async (context) => {
+    requirePart(context, bubblewrap)
     expect(canaries.length).toBe(20)
     const wanted = count("canary turns", { fast: 50, soak: 500 })
     let turns = 0
@@ -215,7 +216,8 @@ describe("twenty planted secrets", () => {
     expect(statSync(join(data, "token")).mode & 0o077).toBe(0)
   })
 
-  it("are in the environment of nothing that the server starts", async () => {
+  it("are in the environment of nothing that the server starts", async (context) => {
+    requirePart(context, bubblewrap)
     const model = `scripted/${join(place, "scenario.json")}`
     const id = await socket.create({ model, workspace, policy: { mode: "full_access" } })
     const { sub } = await socket.ok("subscribe", { conversation_id: id, after: "tail" })

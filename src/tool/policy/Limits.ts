@@ -10,8 +10,8 @@ export const policyLimits = {
   ruleTextCharsMax: 4096,
   /** Patterns in one list of a rule. */
   ruleListMax: 256,
-  /** Permissions learnt for the whole server; the oldest give way. */
-  learntMax: 1024,
+  /** Permissions learnt for the whole server; the oldest give way. No more than a list of rules may have. */
+  learntMax: 512,
   /** A policy file that is larger is refused. */
   fileBytesMax: 1_048_576
 } as const

@@ -404,6 +404,37 @@ describe("many logs", () => {
     expect(touched.length).toBeGreaterThan(0)
     expect(touched.every((path) => path.includes("/log-7/"))).toBe(true)
   })
+
+  it("take an append to one that was forgotten in the moment between its opening and the append", async () => {
+    const disk = makeDiskMemory()
+    const first = await openSmall({ disk })
+    await fill(first, "a", 1, 1)
+    await fill(first, "b", 1, 1)
+    await first.close()
+    let openings = 0
+    const counted = withCalls(disk, {
+      list: (path) => {
+        if (path.endsWith("/a")) openings += 1
+        return disk.list(path)
+      }
+    })
+    const runelog = await openSmall({ disk: counted, limits: { residentLogsMax: 1 } })
+    let isOpening = true
+    const opened = Promise.all([runelog.head("a"), runelog.head("b")]).finally(() => {
+      isOpening = false
+    })
+    // One at every step, as there is no telling at which of them "b" takes the place of "a". None of them changes "a".
+    const appends: Array<Promise<unknown>> = []
+    while (isOpening) {
+      appends.push(errorOf(runelog.append("a", 2, [])))
+      await undefined
+    }
+    await opened
+    for (const refused of await Promise.all(appends)) expect(refused).toEqual(new Errors.BatchEmpty({ log: "a" }))
+    expect(openings).toBeGreaterThan(1)
+    await runelog.append("a", 2, [entryOf(2)])
+    expect(await runelog.head("a")).toBe(2)
+  })
 })
 
 describe("figures", () => {

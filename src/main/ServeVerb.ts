@@ -51,7 +51,9 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
       const { mcpServers } = settings
       const extend: ToolsOptions["extend"] = (made) =>
         makeExtensions({ ...common, version: parts.version, mcpServers, log }, made)
-      return assembleTools({ ...common, blobs, extend })
+      const onPolicyUnreadable = (reason: string): void =>
+        log.write("error", "policy.json cannot be read: everything is asked about", { cause: reason })
+      return assembleTools({ ...common, blobs, extend, onPolicyUnreadable })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),

@@ -1,0 +1,150 @@
+// Goal: evidence is what the server finds itself: programs that really run, files that are really there, reports that
+// really say so. What cannot be checked has not passed. Method: real programs and files.
+import { symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import type { Tools } from "#src/autonomy/Desk.ts"
+import { checkEvidence, evidenceText } from "#src/autonomy/Evidence.ts"
+import { judgeReport } from "#src/autonomy/Report.ts"
+import type { EvidenceSpec } from "#src/rune/kinds/plan.ts"
+import { workspaceLook } from "#src/tool/evidence/Look.ts"
+import { TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { Story } from "../support/story.ts"
+
+const workspaces = useWorkspaces()
+const command = (...argv: ReadonlyArray<string>): EvidenceSpec => ({ type: "command", command: argv, expected_exit: 0 })
+
+const place = (workspace: string | undefined, mode: "auto" | "read_only" = "auto") => ({
+  state: new Story().create({ policy: { mode }, ...(workspace === undefined ? {} : { workspace }) }).state,
+  agentId: null,
+  sinceMs: Date.now() - 60_000,
+  signal: new AbortController().signal
+})
+
+const tools = (more: Partial<Tools> = {}): Tools => ({
+  runner: new TestRunner(),
+  look: workspaceLook,
+  nowMs: () => 0,
+  ...more
+})
+
+const check = (workspace: string | undefined, ...specs: ReadonlyArray<EvidenceSpec>) =>
+  checkEvidence(tools(), specs, place(workspace))
+
+describe("a command", () => {
+  it("passes with the exit code it must have, and its output is kept", async () => {
+    const workspace = workspaces.make()
+    const wanted: EvidenceSpec = { type: "command", command: ["sh", "-c", "echo seen; exit 3"], expected_exit: 3 }
+    const [found] = await check(workspace, wanted)
+    expect(found).toMatchObject({ passed: true, exit_code: 3, detail: "seen" })
+    const [failed] = await check(workspace, command("sh", "-c", "echo no >&2; exit 1"))
+    expect(failed).toMatchObject({ passed: false, exit_code: 1, detail: "no" })
+    expect(evidenceText(failed!)).toMatch(/^FAILED: command `sh -c .*` exits with 0 \(exit 1\)\nno$/)
+  })
+
+  it("that cannot be started, is killed, or that nobody runs has not passed", async () => {
+    const workspace = workspaces.make()
+    const [missing, killed] = await check(workspace, command("no-such-program"), command("sh", "-c", "kill -9 $$"))
+    expect(missing?.passed).toBe(false)
+    expect(missing?.detail).toMatch(/could not be started/)
+    expect(killed).toMatchObject({ passed: false })
+    expect(killed?.detail).toMatch(/it was ended \(killed\)/)
+    const [nobody] = await checkEvidence(tools({ runner: undefined }), [command("true")], place(workspace))
+    expect(nobody).toMatchObject({ passed: false, detail: "this server runs no commands" })
+    expect(await check(undefined, command("true"))).toMatchObject([{ passed: false }])
+  })
+
+  it("runs once however often it is asked for, may write only where that is allowed, and shows its end", async () => {
+    const workspace = workspaces.make()
+    const asked: Array<ReadonlyArray<string>> = []
+    const real = new TestRunner()
+    const runner: Tools["runner"] = {
+      contained: true,
+      run: (request) => {
+        asked.push(request.writable)
+        return real.run(request)
+      }
+    }
+    const long = command("sh", "-c", "seq 1 2000")
+    const found = await checkEvidence(tools({ runner }), [long, long, long], place(workspace))
+    expect(found).toHaveLength(1)
+    expect(found[0]?.detail).toMatch(/^….*2000$/s)
+    await checkEvidence(tools({ runner }), [long], place(workspace, "read_only"))
+    expect(asked).toEqual([[workspace], []])
+  })
+
+  it("is not run when the work is cut off", async () => {
+    const cut = { ...place(workspaces.make()), signal: AbortSignal.abort() }
+    expect(await checkEvidence(tools(), [command("true")], cut)).toMatchObject([{ passed: false }])
+  })
+})
+
+describe("a file", () => {
+  it("passes when it is there, inside the workspace", async () => {
+    const workspace = workspaces.make()
+    writeFileSync(join(workspace, "a.txt"), "abc")
+    symlinkSync("/etc/passwd", join(workspace, "out"))
+    const found = await check(
+      workspace,
+      { type: "file", path: "a.txt" },
+      { type: "file", path: "b.txt" },
+      { type: "file", path: "../" },
+      { type: "file", path: "out" },
+      { type: "file", path: "a.txt/b" }
+    )
+    expect(found.map((one) => one.passed)).toEqual([true, false, false, false, false])
+    expect(found.map((one) => one.detail).slice(0, 4)).toEqual([
+      "a.txt is there, 3 bytes",
+      "there is no b.txt",
+      "../ is not inside the workspace",
+      "out is not inside the workspace"
+    ])
+  })
+})
+
+describe("a report", () => {
+  it.each([
+    ["JUnit", '<testsuites><testsuite name="a" tests="3" failures="0" errors="0"></testsuite></testsuites>', true],
+    ["JUnit", '<testsuite tests="3" failures="1" errors="0">', false],
+    ["JUnit", '<testsuite tests="3" failures="0" errors="2">', false],
+    ["JUnit without a test", '<testsuite tests="0" failures="0">', false],
+    ["TAP", "1..2\nok 1 - a\nok 2 - b\n", true],
+    ["TAP", "ok 1\nnot ok 2\n", false],
+    ["TAP with a known gap", "ok 1\nnot ok 2 # skip later\n", true],
+    ["JSON of vitest", '{"numTotalTests":4,"numFailedTests":0}', true],
+    ["JSON of mocha", '{"stats":{"tests":4,"failures":1}}', false],
+    ["JSON of another", '{"tests":1,"failures":0}', true],
+    ["JSON of nobody", '{"ok":true}', false],
+    ["a text", "all green, believe me", false]
+  ])("of %s is read", (_format, text, passed) => {
+    expect(judgeReport(text).passed).toBe(passed)
+  })
+
+  it("passes when it is new and shows no failure", async () => {
+    const workspace = workspaces.make()
+    const spec = { type: "report", path: "r.json" } as const
+    expect(await check(workspace, spec)).toMatchObject([{ passed: false, detail: "there is no r.json" }])
+    writeFileSync(join(workspace, "r.json"), '{"tests":2,"failures":0}')
+    expect(await check(workspace, spec)).toMatchObject([{ passed: true, detail: "r.json: 2 tests, 0 failures" }])
+    utimesSync(join(workspace, "r.json"), 1, 1)
+    expect(await check(workspace, spec)).toMatchObject([{ passed: false, detail: expect.stringMatching(/older/) }])
+    expect(await check(workspace, { type: "report", path: "." })).toMatchObject([{ passed: false }])
+  })
+})
+
+describe("a look at the workspace", () => {
+  it("lists files with marks that change when they do, and says nothing when there are too many", async () => {
+    const workspace = workspaces.make()
+    writeFileSync(join(workspace, "a.txt"), "a")
+    const before = await workspaceLook.listing(workspace, 10)
+    expect(Object.keys(before!)).toEqual(["a.txt"])
+    writeFileSync(join(workspace, "a.txt"), "ab")
+    const after = await workspaceLook.listing(workspace, 10)
+    expect(after?.["a.txt"]).not.toBe(before?.["a.txt"])
+    expect(await workspaceLook.listing(workspace, 0)).toBeUndefined()
+    expect(await workspaceLook.listing(join(workspace, "gone"), 10)).toBeUndefined()
+    expect(await workspaceLook.text(workspace, "gone", 10)).toBeUndefined()
+    expect(await workspaceLook.text(workspace, "..", 10)).toBeUndefined()
+    expect(await workspaceLook.text(workspace, "a.txt", 1)).toBe("a")
+  })
+})

@@ -1,0 +1,362 @@
+// Goal: the tools of agents that pursue a goal do what the machine allows, refuse the rest in words a model can act on, and
+// take effect once however often they are run. Method: the real machine behind each tool, every refusal looked at.
+import { describe, expect, it } from "vitest"
+import type { Tools } from "#src/autonomy/Desk.ts"
+import { parseReview } from "#src/autonomy/Review.ts"
+import { endsTurn, partOf, withTeamTools } from "#src/autonomy/TeamTools.ts"
+import { agentTools } from "#src/autonomy/tools/Agents.ts"
+import { giveUpTool, makeSubmitPlan, updatePlanTool } from "#src/autonomy/tools/Plan.ts"
+import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
+import { CommandRefused } from "#src/conversation/Errors.ts"
+import type { CallState } from "#src/machine/State.ts"
+import type { AgentId, CallId, TurnId } from "#src/rune/Ids.ts"
+import type { Evidence } from "#src/rune/kinds/plan.ts"
+import { workspaceLook } from "#src/tool/evidence/Look.ts"
+import { functionTools } from "#src/tool/FunctionTools.ts"
+import type { ToolContext, ToolOutcome } from "#src/tool/Port.ts"
+import type { Tool } from "#src/tool/Tool.ts"
+import { TestRunner } from "../support/autonomy/workplace.ts"
+import { leadId, PlanStory, planId, task } from "../support/planStory.ts"
+import { effectTool, tool } from "../support/runtime/tools.ts"
+
+const tools: Tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 1_763_251_300_000 }
+
+/** The context of a call in a story: commands go to the real machine. */
+const contextIn = (story: PlanStory, agentId: AgentId, more: Partial<ToolContext> = {}): ToolContext => ({
+  conversation_id: story.conversationId,
+  agent_id: agentId,
+  turn_id: "turn_1" as TurnId,
+  call_id: "call_1" as CallId,
+  attempt: 1,
+  workspace: undefined,
+  network: false,
+  signal: new AbortController().signal,
+  progress: () => undefined,
+  conversation: {
+    state: () => story.state,
+    submit: async (command) => {
+      const verdict = story.send(command)
+      if (verdict._tag === "Refused") throw new CommandRefused({ refusal: verdict.refusal, command: command._tag })
+    },
+    changed: () => new Promise((resolve) => setImmediate(resolve))
+  },
+  ...more
+})
+
+const run = (one: Tool, input: object, context: ToolContext): Promise<ToolOutcome> =>
+  one.run(input as Readonly<Record<string, unknown>>, context)
+
+const messageOf = (outcome: ToolOutcome): string => outcome.error?.message ?? ""
+const evidence = [{ type: "file", path: "a.txt" }]
+const written = (id: string, more: object = {}) => ({ id, title: id, instructions: id, evidence, ...more })
+const planning = () => new PlanStory().goal().carry("Plan")
+const submitPlan = makeSubmitPlan(tools)
+const submitReview = makeSubmitReview(tools)
+
+describe("submit_plan", () => {
+  it("puts the plan on record, and again in place of it while it is not approved", async () => {
+    const story = planning()
+    const first = await run(submitPlan, { tasks: [written("a")], summary: "one" }, contextIn(story, leadId))
+    expect(first.status).toBe("success")
+    expect(story.plan).toMatchObject({ revision: 1, tasks: [{ task: { task_id: "a" } }] })
+    expect((await run(submitPlan, { tasks: [written("b")] }, contextIn(story, leadId))).status).toBe("success")
+    expect(story.plan).toMatchObject({ revision: 2, tasks: [{ task: { task_id: "b" } }] })
+  })
+
+  it("tells what is wrong, and writes nothing", async () => {
+    const story = planning()
+    const outcome = await run(submitPlan, { tasks: [written("a", { depends_on: ["b"] })] }, contextIn(story, leadId))
+    expect(outcome.status).toBe("error")
+    expect(messageOf(outcome)).toMatch(/was not accepted:\n- a: depends on b.*\nMend it and call the tool again\./)
+    expect(story.plan.revision).toBe(0)
+  })
+
+  it("takes effect once when its call was cut off, and is refused when no plan is expected", async () => {
+    const story = planning()
+    const input = { tasks: [written("a")] }
+    await run(submitPlan, input, contextIn(story, leadId))
+    story.carry("Approve")
+    expect((await run(submitPlan, input, contextIn(story, leadId, { attempt: 2 }))).status).toBe("success")
+    expect(story.plan.revision).toBe(1)
+    expect(messageOf(await run(submitPlan, input, contextIn(story, leadId)))).toMatch(/not expected now/)
+    const nothing = new PlanStory().ready() as PlanStory
+    expect(messageOf(await run(submitPlan, input, contextIn(nothing, leadId)))).toMatch(/there is no goal/)
+  })
+
+  it("asks for a person when its commands would run unheld, unless the policy lets everything run", async () => {
+    const unheld = makeSubmitPlan({ ...tools, runner: new TestRunner({ contained: false }) })
+    const commands = { tasks: [written("a", { evidence: [{ type: "command", command: "true" }] })] }
+    const story = planning()
+    await run(unheld, commands, contextIn(story, leadId))
+    expect(story.plan.needs_approval).toMatch(/no sandbox/)
+    await run(unheld, { tasks: [written("a")] }, contextIn(story, leadId))
+    expect(story.plan.needs_approval).toBeNull()
+    story.run({ _tag: "UpdateConfig", changes: { policy: { mode: "full_access" } } })
+    await run(unheld, commands, contextIn(story, leadId))
+    expect(story.plan.needs_approval).toBeNull()
+  })
+})
+
+describe("update_plan", () => {
+  const blocked = () =>
+    new PlanStory()
+      .planned([task("a"), task("b", { after: ["a"] })])
+      .worked("failed")
+      .worked("failed")
+      .carry("Block")
+
+  it("changes, adds and cancels tasks for the orchestrator", async () => {
+    const story = blocked()
+    const input = {
+      change: [written("a")],
+      add: [written("c", { depends_on: ["a"] })],
+      cancel: [{ id: "b" }]
+    }
+    expect((await run(updatePlanTool, input, contextIn(story, leadId))).status).toBe("success")
+    expect(story.plan.tasks.map((one) => [one.task.task_id, one.status])).toEqual([
+      ["a", "pending"],
+      ["b", "cancelled"],
+      ["c", "pending"]
+    ])
+  })
+
+  it("lets changed tasks depend on those that stay, and refuses what makes no sense", async () => {
+    const story = blocked()
+    const context = contextIn(story, leadId)
+    const change = (input: object) => run(updatePlanTool, input, context)
+    expect(messageOf(await change({}))).toMatch(/nothing is changed/)
+    expect(messageOf(await change({ change: [written("x")] }))).toMatch(/there is no task x/)
+    expect(messageOf(await change({ add: [written("a")] }))).toMatch(/two tasks with this id/)
+    expect(messageOf(await change({ change: [{ id: "a" }] }))).toMatch(/title: must be text/)
+    expect(messageOf(await change({ cancel: [{}] }))).toMatch(/cancel\.id: must be text/)
+  })
+
+  it("leaves a note of a worker on its own task", async () => {
+    const story = new PlanStory().planned([task("a")]).carry("BeginTask")
+    const worker = story.plan.tasks[0]!.agent_id!
+    expect((await run(updatePlanTool, { note: "half-way" }, contextIn(story, worker))).status).toBe("success")
+    expect(story.plan.tasks[0]?.note).toBe("half-way")
+    expect(messageOf(await run(updatePlanTool, { note: "x" }, contextIn(story, story.root)))).toMatch(/no task of this/)
+    expect(messageOf(await run(updatePlanTool, {}, contextIn(story, worker)))).toMatch(/note: must be text/)
+    story.step({ _tag: "Cancel", payload: { plan_id: planId, reason: "user_cancel" } })
+    expect((await run(updatePlanTool, { note: "late" }, contextIn(story, worker))).status).toBe("error")
+    expect((await run(updatePlanTool, { cancel: [{ id: "a" }] }, contextIn(story, leadId))).status).toBe("error")
+    const nothing = new PlanStory().ready() as PlanStory
+    expect(messageOf(await run(updatePlanTool, { note: "x" }, contextIn(nothing, leadId)))).toMatch(/there is no goal/)
+  })
+
+  it("gives up where nothing can run, and only there", async () => {
+    const story = blocked()
+    expect(messageOf(await run(giveUpTool, {}, contextIn(story, leadId)))).toMatch(/reason: must be text/)
+    expect((await run(giveUpTool, { reason: "no way" }, contextIn(story, leadId))).status).toBe("success")
+    expect(story.plan).toMatchObject({ status: "stopped", reason: "unresolvable" })
+    expect((await run(giveUpTool, { reason: "no way" }, contextIn(story, leadId))).status).toBe("error")
+    const nothing = new PlanStory().ready() as PlanStory
+    expect((await run(giveUpTool, { reason: "x" }, contextIn(nothing, leadId))).status).toBe("error")
+  })
+})
+
+describe("submit_review", () => {
+  const spec = { type: "file", path: "a.txt" } as const
+  const reviewing = (found: ReadonlyArray<Evidence> = [{ spec, passed: true }]) => {
+    const story = new PlanStory().planned([task("a", { evidence: [spec] })]).worked()
+    const agentId = "agt_1234review1" as AgentId
+    story.step({
+      _tag: "BeginReview",
+      payload: { plan_id: planId, iteration: 1, agent_id: agentId, evidence: found }
+    })
+    return { story, context: contextIn(story, agentId) }
+  }
+  const error = { severity: "error", title: "wrong", file: "a.ts", line: 3, suggested_fix: "mend it" }
+
+  it("passes with the evidence, and the goal is met", async () => {
+    const { context, story } = reviewing()
+    expect((await run(submitReview, { verdict: "pass" }, context)).status).toBe("success")
+    expect(story.plan.status).toBe("goal_met")
+    expect((await run(submitReview, { verdict: "pass" }, { ...context, attempt: 2 })).status).toBe("success")
+    expect(messageOf(await run(submitReview, { verdict: "pass" }, context))).toMatch(/not expected now/)
+  })
+
+  it("is no pass while evidence fails, a task has failed, or the critic itself found an error", async () => {
+    const { context, story } = reviewing([{ spec, passed: false, detail: "there is no a.txt" }])
+    const refused = await run(submitReview, { verdict: "pass" }, context)
+    expect(messageOf(refused)).toMatch(/a pass is refused: FAILED: file a\.txt exists\nthere is no a\.txt/)
+    expect(story.plan.status).toBe("reviewing")
+    const own = await run(submitReview, { verdict: "pass", findings: [error] }, reviewing().context)
+    expect(messageOf(own)).toMatch(/you found an error yourself: wrong/)
+    const lost = new PlanStory()
+      .planned([task("a")])
+      .worked("failed")
+      .worked("failed")
+    const parsed = parseReview({ verdict: "pass" }, lost.plan)
+    expect(parsed).toMatchObject({ problems: [expect.stringMatching(/task a failed: npm test/)] })
+  })
+
+  it("makes tasks of what has to be fixed, with the evidence that will show it", async () => {
+    const { context, story } = reviewing([{ spec, passed: false }])
+    const findings = [
+      { ...error, task_id: "a" },
+      { severity: "warning", title: "dull" },
+      { severity: "info", title: "nice" }
+    ]
+    expect((await run(submitReview, { verdict: "retry", findings }, context)).status).toBe("success")
+    expect(story.plan.status).toBe("executing")
+    expect(story.plan.tasks.slice(1).map((one) => one.task)).toMatchObject([
+      { task_id: "fix-1-1", priority: "high", evidence: [spec] },
+      { task_id: "fix-1-2", priority: "medium", evidence: [spec] }
+    ])
+    expect(story.plan.tasks[1]?.task.instructions).toMatch(/error: wrong \(a\.ts:3\) – mend it/)
+  })
+
+  it("tries failed tasks again, with what the review found out about them", async () => {
+    const story = new PlanStory()
+      .planned([task("a"), task("b")])
+      .worked("failed")
+      .worked()
+      .worked("failed")
+    story.carry("Review")
+    const findings = [{ severity: "error", title: "the file is elsewhere", task_id: "a" }]
+    await run(submitReview, { verdict: "retry", findings }, contextIn(story, story.plan.critic_id!))
+    expect(story.plan.tasks).toHaveLength(2)
+    expect(story.plan.tasks[0]).toMatchObject({ status: "pending", attempts: 0 })
+    expect(story.plan.tasks[0]?.task.instructions).toMatch(/A review found:\n- error: the file is elsewhere/)
+  })
+
+  it("sends the orchestrator back to the plan", async () => {
+    const { context, story } = reviewing()
+    expect((await run(submitReview, { verdict: "replan", findings: [error] }, context)).status).toBe("success")
+    expect(story.plan).toMatchObject({ status: "planning", replans: 1 })
+    expect(story.agentNamed(leadId)?.turn).not.toBeNull()
+  })
+
+  it.each([
+    [{ verdict: "maybe" }, /verdict: must be pass, retry or replan/],
+    [{ verdict: "retry" }, /a retry needs at least one finding/],
+    [{ verdict: "retry", findings: "x" }, /findings: must be a list/],
+    [{ verdict: "retry", findings: [{ title: "x" }] }, /severity: must be/],
+    [{ verdict: "retry", findings: [{ ...error, line: "3" }] }, /line: must be a line number/],
+    [{ verdict: "retry", findings: Array(70).fill(error) }, /has more than 64 entries/]
+  ])("refuses %j", async (input, problem) => {
+    expect(messageOf(await run(submitReview, input, reviewing().context))).toMatch(problem)
+  })
+
+  it("needs a goal", async () => {
+    const story = new PlanStory().ready() as PlanStory
+    expect((await run(submitReview, { verdict: "pass" }, contextIn(story, story.root))).status).toBe("error")
+  })
+})
+
+describe("agents that need help", () => {
+  const [spawnAgent, sendAgent, waitAgent] = agentTools as readonly [Tool, Tool, Tool]
+
+  it("spawn one, once for each call, and hear its answer", async () => {
+    const story = new PlanStory().ready() as PlanStory
+    const context = contextIn(story, story.root)
+    const outcome = await run(spawnAgent, { message: "look", role: "explorer", tools: ["read_file"] }, context)
+    const child = /agt_[0-9a-f]{16}/.exec(outcome.output ?? "")![0] as AgentId
+    expect(story.agentNamed(child)).toMatchObject({ role: "explorer", parent_id: story.root, tools: ["read_file"] })
+    await run(spawnAgent, { message: "look" }, { ...context, attempt: 2 })
+    expect(story.state.agents).toHaveLength(2)
+    setImmediate(() => story.speak(child))
+    const heard = await run(waitAgent, { agent_ids: [child] }, context)
+    expect(heard.output).toBe(`${child} answers:\nwords`)
+    expect((await run(sendAgent, { agent_id: child, message: "and?" }, context)).status).toBe("success")
+    expect((await run(waitAgent, { agent_ids: [child], timeout_ms: 5 }, context)).output).toMatch(/still at work/)
+    story.run({ _tag: "KillAgent", agent_id: child, reason: "k", force: true })
+    expect((await run(waitAgent, { agent_ids: [child] }, context)).output).toBe(`${child} has ended.`)
+    expect((await run(sendAgent, { agent_id: child, message: "and?" }, context)).status).toBe("error")
+  })
+
+  it("hear of the failure of one", async () => {
+    const story = new PlanStory().ready() as PlanStory
+    const context = contextIn(story, story.root)
+    const outcome = await run(spawnAgent, { message: "look" }, context)
+    const child = /agt_[0-9a-f]{16}/.exec(outcome.output ?? "")![0] as AgentId
+    story.run({ _tag: "CompleteAgentInit", agent_id: child })
+    story.run({ _tag: "StartQueued", agent_id: child })
+    story.run({
+      _tag: "FailTurn",
+      agent_id: child,
+      error: { error_type: "auth", message: "no key", retryable: false }
+    })
+    expect((await run(waitAgent, { agent_ids: [child] }, context)).output).toBe(`${child} failed: no key`)
+  })
+
+  it("cannot spawn without end, wait for those who wait for them, or speak to nobody", async () => {
+    const story = new PlanStory().ready() as PlanStory
+    const context = contextIn(story, story.root)
+    for (let index = 0; index < 8; index++) {
+      const call_id = `call_${index}` as CallId
+      expect((await run(spawnAgent, { message: "go" }, { ...context, call_id })).status).toBe("success")
+    }
+    const ninth = await run(spawnAgent, { message: "go" }, { ...context, call_id: "call_9" as CallId })
+    expect(ninth.error).toMatchObject({ code: "too_many_agents" })
+    let parent = story.state.agents[1]!.agent_id
+    for (let depth = 2; depth <= 4; depth++) {
+      const call_id = `deep_${depth}` as CallId
+      await run(spawnAgent, { message: "go" }, contextIn(story, parent, { call_id }))
+      parent = story.state.agents.at(-1)!.agent_id
+    }
+    expect(story.state.agents).toHaveLength(11)
+    const deepest = contextIn(story, parent)
+    expect(messageOf(await run(waitAgent, { agent_ids: [story.root] }, deepest))).toMatch(/waits for you/)
+    expect(messageOf(await run(waitAgent, {}, deepest))).toMatch(/name at least one/)
+    expect(messageOf(await run(waitAgent, { agent_ids: ["x"] }, deepest))).toMatch(/there is no agent x/)
+    expect(messageOf(await run(sendAgent, { agent_id: "x", message: "m" }, deepest))).toMatch(/there is no agent x/)
+    expect(messageOf(await run(sendAgent, { agent_id: parent, message: "m" }, deepest))).toMatch(/that is you/)
+    expect(messageOf(await run(spawnAgent, {}, contextIn(story, story.state.agents[2]!.agent_id)))).toMatch(/message:/)
+    story.run({ _tag: "Pause", reason: "p" })
+    const paused = { ...contextIn(story, story.state.agents[3]!.agent_id), call_id: "call_p" as CallId }
+    expect((await run(spawnAgent, { message: "go" }, paused)).status).toBe("error")
+  })
+
+  it("show what they are about to do, and touch nothing that a policy guards", async () => {
+    expect(spawnAgent.access({})).toEqual({})
+    expect(await spawnAgent.preview({ message: "x" }, { workspace: undefined })).toMatchObject({ title: "spawn_agent" })
+    expect(agentTools.map((one) => [one.approval, one.mutating])).toEqual(Array(3).fill(["never", false]))
+  })
+})
+
+describe("the parts of a team", () => {
+  const inner = functionTools([tool("read_file", async () => "r"), effectTool("write_file", async () => "w")])
+  const port = withTeamTools(inner, tools)
+  const story = new PlanStory().planned([task("a")]).carry("BeginTask")
+  const worker = story.plan.tasks[0]!.agent_id!
+  const names = (agentId: AgentId) => port.describe(story.state, agentId).map((one) => one.name)
+  const call = (agent_id: AgentId | null, tool_name: string) =>
+    ({ call_id: "call_1", agent_id, tool_name, arguments: {}, result: null }) as never as CallState
+
+  it("have the tools of their part, and those that only read none that changes anything", () => {
+    expect(names(leadId)).toEqual(["read_file", "submit_plan", "update_plan", "give_up"])
+    expect(names(worker)).toEqual(["read_file", "write_file", "update_plan", "spawn_agent", "send_agent", "wait_agent"])
+    expect(names(story.root)).toEqual(["read_file", "write_file"])
+    expect(partOf(story.state, null)).toBeUndefined()
+    const { state } = story
+    expect(port.facts(state, leadId, "write_file")).toBeUndefined()
+    expect(port.facts(state, worker, "write_file")).toMatchObject({ mutating: true })
+    expect(port.facts(state, leadId, "submit_plan")).toMatchObject({ effect_class: "idempotent" })
+    expect(port.facts(state, worker, "submit_plan")).toBeUndefined()
+  })
+
+  it("are held to them when a call comes all the same", async () => {
+    const { state } = story
+    expect(port.authorize(state, call(leadId, "write_file"))).toMatchObject({ _tag: "Deny" })
+    expect(port.authorize(state, call(leadId, "submit_plan"))).toMatchObject({ _tag: "Allow" })
+    expect(port.authorize(state, call(worker, "write_file"))).toMatchObject({ _tag: "Allow" })
+    expect(port.authorize(state, call(null, "write_file"))).toMatchObject({ _tag: "Allow" })
+    expect(port.sandbox(state, call(leadId, "give_up"))).toMatchObject({ level: "in_process" })
+    expect(port.sandbox(state, call(worker, "write_file"))).toMatchObject({ level: "in_process" })
+    const context = contextIn(story, worker)
+    expect(await port.run(state, call(worker, "read_file"), context)).toMatchObject({ output: "r" })
+    expect(await port.run(state, call(worker, "update_plan"), context)).toMatchObject({ status: "error" })
+  })
+
+  it("have said all when what they were asked for is handed in", () => {
+    const over = (tool_name: string, status: string) =>
+      endsTurn({ ...call(leadId, tool_name), result: { status } } as never)
+    expect(over("submit_plan", "success")).toBe(true)
+    expect(over("submit_plan", "error")).toBe(false)
+    expect(over("read_file", "success")).toBe(false)
+    expect(endsTurn(call(leadId, "submit_plan"))).toBe(false)
+  })
+})

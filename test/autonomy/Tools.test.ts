@@ -212,8 +212,8 @@ describe("submit_review", () => {
     const story = new PlanStory()
       .planned([task("a"), task("b")])
       .worked("failed")
-      .worked()
       .worked("failed")
+      .worked()
     story.carry("Review")
     const findings = [{ severity: "error", title: "the file is elsewhere", task_id: "a" }]
     await run(submitReview, { verdict: "retry", findings }, contextIn(story, story.plan.critic_id!))
@@ -257,6 +257,7 @@ describe("agents that need help", () => {
     expect(story.agentNamed(child)).toMatchObject({ role: "explorer", parent_id: story.root, tools: ["read_file"] })
     await run(spawnAgent, { message: "look" }, { ...context, attempt: 2 })
     expect(story.state.agents).toHaveLength(2)
+    expect(story.agentNamed(child)?.queue).toHaveLength(1)
     setImmediate(() => story.speak(child))
     const heard = await run(waitAgent, { agent_ids: [child] }, context)
     expect(heard.output).toBe(`${child} answers:\nwords`)
@@ -265,6 +266,16 @@ describe("agents that need help", () => {
     story.run({ _tag: "KillAgent", agent_id: child, reason: "k", force: true })
     expect((await run(waitAgent, { agent_ids: [child] }, context)).output).toBe(`${child} has ended.`)
     expect((await run(sendAgent, { agent_id: child, message: "and?" }, context)).status).toBe("error")
+  })
+
+  it("say what they want to one that a cut-off call had only brought up", async () => {
+    const story = new PlanStory().ready() as PlanStory
+    const context = contextIn(story, story.root)
+    const outcome = await run(spawnAgent, { message: "look" }, context)
+    const child = /agt_[0-9a-f]{16}/.exec(outcome.output ?? "")![0] as AgentId
+    Object.assign(story.agentNamed(child)!, { queue: [] })
+    await run(spawnAgent, { message: "look" }, { ...context, attempt: 2 })
+    expect(story.agentNamed(child)?.queue).toHaveLength(1)
   })
 
   it("hear of the failure of one", async () => {
@@ -299,12 +310,15 @@ describe("agents that need help", () => {
     }
     expect(story.state.agents).toHaveLength(11)
     const deepest = contextIn(story, parent)
+    const { agents } = story.state
     expect(messageOf(await run(waitAgent, { agent_ids: [story.root] }, deepest))).toMatch(/waits for you/)
     expect(messageOf(await run(waitAgent, {}, deepest))).toMatch(/name at least one/)
     expect(messageOf(await run(waitAgent, { agent_ids: ["x"] }, deepest))).toMatch(/there is no agent x/)
     expect(messageOf(await run(sendAgent, { agent_id: "x", message: "m" }, deepest))).toMatch(/there is no agent x/)
     expect(messageOf(await run(sendAgent, { agent_id: parent, message: "m" }, deepest))).toMatch(/that is you/)
-    expect(messageOf(await run(spawnAgent, {}, contextIn(story, story.state.agents[2]!.agent_id)))).toMatch(/message:/)
+    expect(
+      messageOf(await run(spawnAgent, {}, contextIn(story, agents[2]!.agent_id, { call_id: "c" as CallId })))
+    ).toMatch(/message:/)
     story.run({ _tag: "Pause", reason: "p" })
     const paused = { ...contextIn(story, story.state.agents[3]!.agent_id), call_id: "call_p" as CallId }
     expect((await run(spawnAgent, { message: "go" }, paused)).status).toBe("error")

@@ -27,12 +27,14 @@ const spawnAgent = async (input: Input, context: ToolContext): Promise<ToolOutco
   const state = conversation.state()
   const agentId = idOf(context)
   const self = agentOf(state, parentId)
-  if (agentOf(state, agentId) !== undefined) return done(`Agent ${agentId} is at work.`)
+  const made = agentOf(state, agentId)
+  // The call was cut off after it had taken effect, or half of it.
+  if (made !== undefined && (made.turns > 0 || made.queue.length > 0)) return done(`Agent ${agentId} is at work.`)
   const problems = new Problems()
   const message = problems.text("message", input["message"], limits.taskTextCharsMax)
   const role = problems.text("role", input["role"] ?? "worker", 64)
   const tools = problems.texts("tools", input["tools"], 64)
-  const full = tooMany(state, parentId)
+  const full = made === undefined ? tooMany(state, parentId) : undefined
   if (full !== undefined) return wrong(full, "too_many_agents")
   if (problems.list.length > 0) return faulty("agent", problems.list)
   const { instructions } = input
@@ -45,7 +47,7 @@ const spawnAgent = async (input: Input, context: ToolContext): Promise<ToolOutco
     ...(tools.length === 0 ? {} : { tools }),
     ...(self?.workspace == null ? {} : { workspace: self.workspace })
   }
-  const refused = await offer(conversation, { _tag: "SpawnAgent", spec })
+  const refused = made === undefined ? await offer(conversation, { _tag: "SpawnAgent", spec }) : undefined
   if (refused !== undefined) return wrong(refused.message, refused.code)
   const refusal = await offer(conversation, {
     _tag: "SendAgentMessage",

@@ -8,12 +8,13 @@ import type { PushedFrame, TailItem } from "./Wire.ts"
 export interface Place {
   readonly after: number | "tail"
   readonly cursors?: Readonly<Record<string, number>>
+  readonly since_ms?: number
 }
 
 export interface Position {
   readonly place: () => Place
-  /** The subscription is open; this was the last event then. */
-  readonly opened: (head: number) => void
+  /** The subscription is open; this was the last event then, or the time. */
+  readonly opened: (head: number, sinceMs?: number) => void
   /** What the reader is handed for a frame; undefined for what it has had. */
   readonly take: (frame: PushedFrame) => TailItem | undefined
 }
@@ -91,32 +92,53 @@ export class ViewPosition implements Position {
   }
 }
 
-/** In all conversations: a cursor each, the longest unheard of given up first when there are too many. */
+interface Heard {
+  readonly eventId: number
+  readonly tsMs: number
+}
+
+/**
+ * In all conversations: a cursor each, and for those not heard of the time at which listening began. The longest unheard
+ * of is given up when there are too many; listening to it then begins again behind its last rune.
+ */
 export class EverythingPosition implements Position {
   private readonly after: number | "tail"
-  private readonly cursors = new Map<string, number>()
+  private readonly heard = new Map<string, Heard>()
+  private sinceMs: number | undefined
 
   constructor(after: number | "tail") {
     this.after = after
   }
 
   place(): Place {
-    return { after: this.after, cursors: Object.fromEntries(this.cursors) }
+    const cursors = Object.fromEntries([...this.heard].map(([id, { eventId }]) => [id, eventId]))
+    const since = this.after === "tail" && this.sinceMs !== undefined ? { since_ms: this.sinceMs } : {}
+    return { after: this.after, cursors, ...since }
   }
 
-  opened(): void {}
+  opened(_head: number, sinceMs?: number): void {
+    this.sinceMs ??= sinceMs
+  }
 
   take(frame: PushedFrame): TailItem | undefined {
     if (frame.rune !== undefined) {
-      const { conversation_id: id, event_id: eventId } = frame.rune
-      if (eventId <= (this.cursors.get(id) ?? 0)) return undefined
-      this.cursors.delete(id)
-      this.cursors.set(id, eventId)
-      if (this.cursors.size > clientLimits.cursorsMax) this.cursors.delete(this.cursors.keys().next().value ?? "")
+      const { conversation_id: id, event_id: eventId, ts_ms: tsMs } = frame.rune
+      if (eventId <= (this.heard.get(id)?.eventId ?? 0)) return undefined
+      this.heard.delete(id)
+      this.heard.set(id, { eventId, tsMs })
+      if (this.heard.size > clientLimits.cursorsMax) this.forgetOldest()
       return { rune: frame.rune }
     }
     if (frame.gap !== undefined) return { gap: frame.gap }
     if (frame.caught_up !== undefined) return { caught_up: frame.caught_up }
     return frame.live === undefined ? undefined : { live: frame.live }
+  }
+
+  private forgetOldest(): void {
+    const [oldest] = this.heard
+    if (oldest === undefined) return
+    const [id, { tsMs }] = oldest
+    this.heard.delete(id)
+    if (this.sinceMs !== undefined) this.sinceMs = Math.max(this.sinceMs, tsMs + 1)
   }
 }

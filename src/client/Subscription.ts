@@ -9,10 +9,7 @@ import { EverythingPosition, type Place, type Position, RunePosition, ViewPositi
 import type { Answer, AttentionItem, Fields, TailItem, View } from "./Wire.ts"
 
 export interface TailOptions {
-  /**
-   * The event id after which to begin; 0 is the beginning, "tail" is now. Of all conversations, those that were quiet
-   * since a "tail" and begin while the connection is lost are heard of from their next rune on.
-   */
+  /** The event id after which to begin; 0 is the beginning, "tail" is now. */
   readonly after?: number | "tail"
   /** Kinds, or families such as `tool.*`; all when left out. */
   readonly kinds?: ReadonlyArray<string>
@@ -106,7 +103,7 @@ export async function* tail(
   for (;;) {
     const opened = await openAgain(source, signal, (link) => {
       const fields = subscribeFields(conversationId, options, position.place())
-      return open(link, { op: "subscribe", fields }, ({ head }) => position.opened(head))
+      return open(link, { op: "subscribe", fields }, ({ head, since_ms: sinceMs }) => position.opened(head, sinceMs))
     })
     if (opened === undefined) return
     try {

@@ -132,7 +132,7 @@ interface KnownAnswers {
   readonly "agent.list": Items<AgentItem>
   readonly "attention.list": Items<AttentionItem>
   readonly "harness.list": Items<unknown>
-  readonly subscribe: { readonly sub: string; readonly head: number }
+  readonly subscribe: { readonly sub: string; readonly head: number; readonly since_ms?: number }
   readonly unsubscribe: Readonly<Record<string, never>>
   readonly "attention.subscribe": { readonly sub: string }
   readonly stats: Readonly<Record<string, unknown>>

@@ -15,6 +15,8 @@ export const limits = {
   batchBytesMax: 3584 * KIB,
   /** Conversations in memory without need; more leave, the longest unused first. */
   residentMax: 10_000,
+  /** Conversations whose runes are counted for the figures of a stretch of time. */
+  windowConversationsMax: 1_000,
   /** How many more conversations than have to go are looked at when some have to go. */
   evictionLooks: 64,
   /** A conversation without work leaves memory after this long without use. */

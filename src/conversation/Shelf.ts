@@ -8,10 +8,13 @@ import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId, makeRuneId } from "../rune/Ids.ts"
 import type { Rune, RuneDraft } from "../rune/Rune.ts"
 import type { ListRequest } from "../store/CatalogList.ts"
+import { cursorSince } from "../store/Since.ts"
 import type { Store } from "../store/Store.ts"
 import type { Conversations } from "./Conversations.ts"
 import { CommandRefused, ConversationUnknown } from "./Errors.ts"
+import { limits } from "./Limits.ts"
 import type { Page, RawPage, RawRequest } from "./Reading.ts"
+import { type WindowFigures, windowFigures } from "./Window.ts"
 
 export interface ShelfParts {
   readonly store: Store
@@ -67,8 +70,37 @@ export class Shelf {
   async waiting(): Promise<ReadonlyArray<string>> {
     const { catalog } = this.parts.store
     await catalog.flush()
-    const suspended = this.parts.store.catalog.list({ state: "suspended", limit: LIST_PAGE })
-    return [...catalog.unfinished(), ...suspended.items.map(({ conversation_id: id }) => id)]
+    const waiting = new Set(catalog.unfinished())
+    for (let cursor: string | undefined; ; ) {
+      const page = catalog.list({ state: "suspended", limit: LIST_PAGE, ...(cursor === undefined ? {} : { cursor }) })
+      for (const { conversation_id: id } of page.items) waiting.add(id)
+      if (page.next_cursor === undefined) return [...waiting]
+      cursor = page.next_cursor
+    }
+  }
+
+  /** Conversations in which something happened at or after a time, the newest first. */
+  async changedSince(sinceMs: number): Promise<ReadonlyArray<string>> {
+    const { catalog } = this.parts.store
+    await catalog.flush()
+    return catalog.changedSince(sinceMs)
+  }
+
+  /** The cursor in front of the first rune at or after a time. */
+  cursorSince(conversationId: string, sinceMs: number): Promise<number> {
+    return cursorSince(this.parts.store.runes, conversationId, sinceMs)
+  }
+
+  /** What happened in one conversation, or in all, since a time. */
+  async figuresSince(sinceMs: number, conversationId?: string): Promise<WindowFigures> {
+    const { store } = this.parts
+    if (conversationId !== undefined) {
+      if ((await this.head(conversationId)) === 0) throw new ConversationUnknown({ conversation_id: conversationId })
+      return windowFigures(store, { conversations: [conversationId], sinceMs, leftOut: 0 })
+    }
+    const changed = await this.changedSince(sinceMs)
+    const conversations = changed.slice(0, limits.windowConversationsMax)
+    return windowFigures(store, { conversations, sinceMs, leftOut: changed.length - conversations.length })
   }
 
   read(
@@ -141,11 +173,16 @@ export class Shelf {
   }
 
   /** The same key made this conversation before. */
-  private async forkedBefore(conversationId: ConversationId, { hash }: Idempotency): Promise<Forked | undefined> {
-    const head = await this.head(conversationId)
-    if (head === 0) return undefined
-    const { runes } = await this.parts.store.runes.readNow(conversationId, { after: 0, bytesMax: 1 })
-    if (runes[0]?.idempotency_hash === hash) return { conversation_id: conversationId, event_id: head }
+  private async forkedBefore(conversationId: ConversationId, { hash, key }: Idempotency): Promise<Forked | undefined> {
+    if ((await this.head(conversationId)) === 0) return undefined
+    const { runes } = this.parts.store
+    // The last rune of the copy carries the key too; what came later belongs to no answer.
+    let eventId = 0
+    for await (const page of runes.pagesNow(conversationId, { after: 0 })) {
+      const marked = page.runes.findLast((rune) => rune.idempotency_key === key && rune.idempotency_hash === hash)
+      eventId = marked?.event_id ?? eventId
+    }
+    if (eventId > 0) return { conversation_id: conversationId, event_id: eventId }
     const refusal = { code: "idempotency_conflict", message: "the key was used for another command" } as const
     throw new CommandRefused({ refusal, command: "Fork" })
   }

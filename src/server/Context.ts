@@ -51,6 +51,12 @@ export interface Shelf {
   readonly read: (conversationId: string, request: ReadRequest) => Promise<Page>
   /** The same as it lies in the log, in the caller's buffer and unfiltered; nothing when it has to be read as a page. */
   readonly readRaw: (conversationId: string, request: RawRequest) => Promise<RawPage | undefined>
+  /** Conversations in which something happened at or after a time. */
+  readonly changedSince: (sinceMs: number) => Promise<ReadonlyArray<string>>
+  /** The cursor in front of the first rune at or after a time. */
+  readonly cursorSince: (conversationId: string, sinceMs: number) => Promise<number>
+  /** What happened in one conversation, or in all, since a time. */
+  readonly figuresSince: (sinceMs: number, conversationId?: string) => Promise<object>
   /** The newest durable event; 0 when there is no such conversation. */
   readonly head: (conversationId: string) => Promise<number>
   /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */
@@ -80,6 +86,7 @@ export interface OperationContext {
   /** Sixteen random hexadecimal digits. */
   readonly newId: () => string
   readonly defaultModel: () => string
+  readonly nowMs: () => number
   /** Figures of the whole process, for `stats`. */
   readonly figures: () => Readonly<Record<string, unknown>>
   /** Tools that clients run; absent where there are none. */

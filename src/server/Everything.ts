@@ -41,6 +41,8 @@ export interface FollowAll {
   readonly cursors: Readonly<Record<string, number>>
   /** Conversations that are not named: from their beginning, or only what is new. */
   readonly others: "all" | "new"
+  /** Where new begins for those; from now on when left out. */
+  readonly sinceMs: number | undefined
   readonly taken: ReadonlySet<string>
 }
 
@@ -77,7 +79,9 @@ export class Everything {
     for (const group of this.groups.values()) {
       for (const follower of group.followers) {
         if (follower.readers.has(conversationId)) continue
-        this.follow(group, follower, conversationId, startOf(follower, conversationId, firstEventId))
+        const after = startOf(follower, conversationId, firstEventId)
+        if (after === "unknown") void this.followSince(group, follower, conversationId)
+        else this.follow(group, follower, conversationId, after)
       }
     }
   }
@@ -124,14 +128,40 @@ export class Everything {
     if (!follower.left) follower.outlet.write(caughtUpFrame(group.name, 0))
   }
 
-  private async *wanted({ cursors, others }: FollowAll): AsyncGenerator<{ conversationId: string; after: number }> {
+  private async *wanted({
+    cursors,
+    others,
+    sinceMs
+  }: FollowAll): AsyncGenerator<{ conversationId: string; after: number }> {
     for (const [conversationId, after] of Object.entries(cursors)) {
       const head = await this.options.shelf.head(conversationId).catch(() => 0)
       if (head > after) yield { conversationId, after }
     }
-    if (others === "new") return
+    if (others === "new") {
+      if (sinceMs !== undefined) yield* this.changedSince(sinceMs, cursors)
+      return
+    }
     for await (const conversationId of this.options.shelf.conversations()) {
       if (cursors[conversationId] === undefined) yield { conversationId, after: 0 }
+    }
+  }
+
+  private async *changedSince(sinceMs: number, cursors: FollowAll["cursors"]) {
+    const { shelf } = this.options
+    for (const conversationId of await shelf.changedSince(sinceMs)) {
+      if (cursors[conversationId] !== undefined) continue
+      yield { conversationId, after: await shelf.cursorSince(conversationId, sinceMs) }
+    }
+  }
+
+  /** Finds out where to begin with a conversation that shows a sign of life before its turn in the backfill comes. */
+  private async followSince(group: Group, follower: Follower, conversationId: string): Promise<void> {
+    const { sinceMs = 0 } = follower.request
+    try {
+      const after = await this.options.shelf.cursorSince(conversationId, sinceMs)
+      this.follow(group, follower, conversationId, after)
+    } catch (error) {
+      this.options.onFailure(error, conversationId)
     }
   }
 
@@ -200,7 +230,14 @@ export class Everything {
 }
 
 /** What a follower has of a conversation that shows a sign of life for the first time. */
-const startOf = ({ isBackfilling, request }: Follower, conversationId: string, firstEventId: number): number => {
+const startOf = (
+  { isBackfilling, request }: Follower,
+  conversationId: string,
+  firstEventId: number
+): number | "unknown" => {
   if (!isBackfilling) return firstEventId - 1
-  return request.cursors[conversationId] ?? (request.others === "all" ? 0 : firstEventId - 1)
+  const named = request.cursors[conversationId]
+  if (named !== undefined) return named
+  if (request.others === "all") return 0
+  return request.sinceMs === undefined ? firstEventId - 1 : "unknown"
 }

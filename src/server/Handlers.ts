@@ -53,28 +53,39 @@ const post: Handler<"message.post"> = async (fields, context) => {
   return { event_id: submitted.event_id, queued: agent?.queue.length ?? 0 }
 }
 
-/** Asks every conversation in which somebody may be waited for. */
+type State = Awaited<ReturnType<Conversations["state"]>>
+
+/** The states of conversations that are not in memory, a few at a time. One that cannot be read hides no other. */
+const statesOf = async (context: OperationContext, ids: ReadonlyArray<string>): Promise<ReadonlyArray<State>> => {
+  const found: Array<State> = []
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < ids.length) {
+      const state = await context.conversations.state(ids[next++]!).catch(() => undefined)
+      if (state !== undefined) found.push(state)
+    }
+  }
+  await Promise.all(Array.from({ length: limits.attentionLanes }, lane))
+  return found
+}
+
+/** Asks every conversation in which somebody may be waited for; says so when there are too many to be asked. */
 const fromWaiting = async <Item>(
   context: OperationContext,
-  itemsOf: (state: Awaited<ReturnType<Conversations["state"]>>) => ReadonlyArray<Item>
-): Promise<ReadonlyArray<Item>> => {
-  const ids = new Set([
-    ...context.conversations.residentStates().map(({ conversation_id }) => conversation_id),
-    ...(await context.shelf.waiting())
-  ])
-  const items: Array<Item> = []
-  for (const id of [...ids].slice(0, limits.attentionConversationsMax)) {
-    // One that cannot be read must not hide the others.
-    const state = await context.conversations.state(id).catch(() => undefined)
-    if (state !== undefined) items.push(...itemsOf(state))
-  }
-  return items
+  itemsOf: (state: State) => ReadonlyArray<Item>
+): Promise<{ readonly items: ReadonlyArray<Item>; readonly left_out?: number }> => {
+  const resident = context.conversations.residentStates()
+  const known = new Set<string>(resident.map(({ conversation_id: id }) => id))
+  const others = (await context.shelf.waiting()).filter((id) => !known.has(id))
+  const asked = others.slice(0, limits.attentionConversationsMax)
+  const items = [...resident, ...(await statesOf(context, asked))].flatMap((state) => itemsOf(state))
+  return asked.length === others.length ? { items } : { items, left_out: others.length - asked.length }
 }
 
 const listApprovals: Handler<"approval.list"> = async (fields, context) => {
   const { conversation_id: id } = fields
   if (id !== undefined) return { items: approvalItems(await context.conversations.state(id)) }
-  return { items: await fromWaiting(context, approvalItems) }
+  return fromWaiting(context, approvalItems)
 }
 
 const approve: Handler<"approval.approve"> = async ({ conversation_id: id, ...decision }, context) => {
@@ -110,12 +121,24 @@ const fork: Handler<"conversation.fork"> = ({ conversation_id: from, at_event_id
   return context.shelf.fork({ from, atEventId, conversationId, ...(idempotency === undefined ? {} : { idempotency }) })
 }
 
-const stats: Handler<"stats"> = async ({ conversation_id: id }, context) => {
-  if (id === undefined) return context.figures()
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `90s`, `15m`, `24h` or `7d`, in milliseconds. */
+const windowMs = (window: string): number => {
+  const match = /^([1-9][0-9]{0,8})([smhd])$/.exec(window)
+  const ms = match === null ? 0 : Number(match[1]) * unitMs[match[2]!]!
+  if (ms > 0 && ms <= limits.windowMsMax) return ms
+  throw new OperationFailed("bad_request", "a window is a number and s, m, h or d, and at most 31 days long")
+}
+
+const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context) => {
+  const since = window === undefined ? undefined : context.nowMs() - windowMs(window)
+  const within = since === undefined ? {} : { window: await context.shelf.figuresSince(since, id) }
+  if (id === undefined) return { ...context.figures(), ...within }
   const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summaryOf(
     await context.conversations.state(id)
   )
-  return { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage }
+  return { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage, ...within }
 }
 
 const notYet = (what: string) => async (): Promise<Answer> => {
@@ -185,7 +208,7 @@ export const handlers: HandlerTable = {
     return { items: state.agents.map((agent) => agentSummary(state, agent)) }
   },
   "budget.set": setBudget,
-  "attention.list": async (_fields, context) => ({ items: await fromWaiting(context, attentionSummary) }),
+  "attention.list": (_fields, context) => fromWaiting(context, attentionSummary),
   "tool.register": registerTools,
   "tool.result": takeResult,
   "harness.list": async () => ({ items: [] }),

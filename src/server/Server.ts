@@ -30,7 +30,7 @@ export interface ServerOptions {
   readonly tokens: ReadonlyArray<NamedToken>
   /** More names under which the server may be addressed. */
   readonly hostNames?: ReadonlyArray<string>
-  readonly services: Omit<Services, "figures">
+  readonly services: Omit<Services, "figures" | "nowMs">
   readonly version: string
   readonly log: Log
   readonly nowMs: () => number
@@ -95,10 +95,11 @@ export class Server {
       attention: this.attention,
       live: this.live,
       shelf,
-      newName
+      newName,
+      nowMs: options.nowMs
     }
     const operator = new Operator({
-      services: { ...services, figures: () => this.figures() },
+      services: { ...services, figures: () => this.figures(), nowMs: options.nowMs },
       log,
       metrics: this.metrics,
       monotonicMs

@@ -24,6 +24,7 @@ export interface Following {
   readonly live: Live
   readonly shelf: Shelf
   readonly newName: () => string
+  readonly nowMs: () => number
 }
 
 const handled: ReadonlySet<OperationName> = new Set(["subscribe", "unsubscribe", "attention.subscribe"])
@@ -82,8 +83,9 @@ export class Subscriptions {
   private async subscribe(fields: Subscribe): Promise<unknown> {
     const filter = this.filterOf(fields)
     if (fields.conversation_id === "*") return this.subscribeAll(fields, filter)
-    if (fields.cursors !== undefined) {
-      throw new OperationFailed("bad_request", 'cursors belong to a subscription to "*"; one conversation takes after')
+    if (fields.cursors !== undefined || fields.since_ms !== undefined) {
+      const message = 'cursors and since_ms belong to a subscription to "*"; one conversation takes after'
+      throw new OperationFailed("bad_request", message)
     }
     const conversationId = fields.conversation_id
     const head = await this.following.shelf.head(conversationId)
@@ -117,22 +119,25 @@ export class Subscriptions {
   }
 
   private subscribeAll(fields: Subscribe, filter: RuneFilter): unknown {
-    const { after = 0, cursors = {}, view = "runes" } = fields
+    const { after = 0, cursors = {}, since_ms: sinceMs, view = "runes" } = fields
     if (view !== "runes") throw new OperationFailed("bad_request", 'a subscription to "*" has the view runes')
     if (after !== "tail" && after > 0) {
       throw new OperationFailed("bad_request", 'a subscription to "*" begins at 0, at "tail" or where cursors say')
     }
+    // What is on its way to the disk now was stamped a moment ago, and is new to this follower all the same.
+    const nowMs = this.following.nowMs() - limits.stampedWithinMs
     const member = this.following.everything.join({
       filter,
       outlet: this.outlet,
       cursors,
       others: after === "tail" ? "new" : "all",
+      sinceMs: after === "tail" ? sinceMs : undefined,
       taken: new Set(this.open.keys())
     })
-    return this.keep(member, fields, 0)
+    return { ...this.keep(member, fields, 0), since_ms: sinceMs ?? nowMs }
   }
 
-  private keep(member: Membership, fields: Subscribe, head: number): unknown {
+  private keep(member: Membership, fields: Subscribe, head: number): { readonly sub: string; readonly head: number } {
     const { sub } = member
     const stopLive =
       fields.live === true ? this.following.live.follow(fields.conversation_id, sub, this.outlet) : undefined

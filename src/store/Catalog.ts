@@ -113,6 +113,11 @@ export class Catalog {
     return this.guarded(() => this.database.unfinished())
   }
 
+  /** Conversations in which something happened at or after a time, the newest first. */
+  changedSince(sinceMs: number): ReadonlyArray<string> {
+    return this.guarded(() => this.database.changedSince(sinceMs))
+  }
+
   /** Every conversation in a state, for housekeeping; others get their turn in between. */
   async *inState(state: CatalogRow["state"]): AsyncGenerator<string> {
     for (let after = ""; ; ) {

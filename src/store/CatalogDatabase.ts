@@ -6,7 +6,7 @@ import { type CatalogRow, isUnfinished, ROW_FORMAT, type RowState, rowOf } from 
 import { mergeOutcome, type Outcome } from "./Idempotency.ts"
 
 /** Raised when a table changes. */
-const SCHEMA_FORMAT = 1
+const SCHEMA_FORMAT = 2
 export const MEMORY = ":memory:"
 
 const schema = `
@@ -26,6 +26,7 @@ const schema = `
   );
   CREATE INDEX by_created ON conversations (created_ms, conversation_id, search);
   CREATE INDEX by_state ON conversations (state, created_ms, conversation_id, search);
+  CREATE INDEX by_updated ON conversations (updated_ms, conversation_id);
   CREATE INDEX by_unfinished ON conversations (updated_ms) WHERE unfinished = 1;
   CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'trigram');
   CREATE TABLE labels (
@@ -244,6 +245,14 @@ export class CatalogDatabase {
     const sql = "SELECT conversation_id FROM conversations WHERE unfinished = 1 ORDER BY updated_ms DESC"
     return this.statement(sql)
       .all()
+      .map((found) => found["conversation_id"] as string)
+  }
+
+  /** Conversations in which something happened at or after a time, the newest first. */
+  changedSince(sinceMs: number): ReadonlyArray<string> {
+    const sql = "SELECT conversation_id FROM conversations WHERE updated_ms >= ? ORDER BY updated_ms DESC"
+    return this.statement(sql)
+      .all(sinceMs)
       .map((found) => found["conversation_id"] as string)
   }
 

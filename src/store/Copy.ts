@@ -25,6 +25,8 @@ export interface CopyOptions extends CopyHooks {
   readonly nowMs: number
   /** Runes to begin with. */
   readonly first: ReadonlyArray<RuneDraft>
+  /** The command that asked for it: the last rune carries it too, so that the log says what was answered. */
+  readonly idempotency?: { readonly key: string; readonly hash: string }
 }
 
 export interface Copied {
@@ -40,23 +42,37 @@ export const copyRunes = async (options: CopyOptions, runes: AsyncIterable<AnyRu
 }
 
 async function* entriesOf(options: CopyOptions, runes: AsyncIterable<AnyRune>): AsyncGenerator<Entry> {
+  const { idempotency } = options
+  let last: AnyRune | undefined
+  for await (const rune of placed(options, runes)) {
+    if (last !== undefined) yield entryOf(last, encode(last))
+    last = rune
+  }
+  if (last === undefined) return
+  const marked: AnyRune = idempotency === undefined ? last : withKey(last, idempotency)
+  yield entryOf(marked, encode(marked))
+}
+
+/** Keys of the envelope have an order, and the payload comes last. */
+const withKey = ({ payload, ...envelope }: AnyRune, { hash, key }: { readonly key: string; readonly hash: string }) =>
+  ({ ...envelope, idempotency_key: key, idempotency_hash: hash, payload }) as AnyRune
+
+/** All runes of the new conversation in their places, each observed. */
+async function* placed(options: CopyOptions, runes: AsyncIterable<AnyRune>): AsyncGenerator<AnyRune> {
   const { conversationId, first, ids } = options
   const renumber = new Renumber({ conversationId, ids, firstEventId: first.length + 1 })
-  for (const [index, draft] of first.entries()) yield place(options, draft, index + 1)
-  for await (const rune of dropSuperseded(runes)) yield enter(options, renumber.move(rune))
+  for (const [index, draft] of first.entries()) yield observed(options, place(options, draft, index + 1))
+  for await (const rune of dropSuperseded(runes)) yield observed(options, renumber.move(rune))
   const from = renumber.nextEventId
-  for (const [index, draft] of (options.finish?.() ?? []).entries()) yield place(options, draft, from + index)
+  for (const [index, draft] of (options.finish?.() ?? []).entries()) {
+    yield observed(options, place(options, draft, from + index))
+  }
 }
 
-const place = (options: CopyOptions, draft: RuneDraft, eventId: number): Entry => {
-  const { conversationId, ids, nowMs } = options
-  return enter(
-    options,
-    stamp(draft, { event_id: eventId, rune_id: makeRuneId(ids), conversation_id: conversationId, ts_ms: nowMs })
-  )
-}
+const place = ({ conversationId, ids, nowMs }: CopyOptions, draft: RuneDraft, eventId: number): AnyRune =>
+  stamp(draft, { event_id: eventId, rune_id: makeRuneId(ids), conversation_id: conversationId, ts_ms: nowMs })
 
-const enter = (options: CopyOptions, rune: AnyRune): Entry => {
+const observed = (options: CopyOptions, rune: AnyRune): AnyRune => {
   options.observe?.(rune)
-  return entryOf(rune, encode(rune))
+  return rune
 }

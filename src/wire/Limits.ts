@@ -35,12 +35,15 @@ export const limits = {
   catchUpBuffersIdleMax: 8,
   /** Pages a topic keeps for readers that catch up side by side. */
   pagesKeptPerTopic: 4,
+  /** From being stamped to being durable, a rune takes less than this. */
+  stampedWithinMs: 1_000,
   /** Conversations that one follower of everything catches up with side by side. */
   followAllLanes: 8,
   /** A conversation that has been quiet this long costs a follower of everything nothing. */
   followAllQuietMs: 30_000,
-  /** Conversations looked at for one list of what waits for a person. */
-  attentionConversationsMax: 1_000,
+  /** Conversations brought into memory for one list of what waits for a person, and how many at once. */
+  attentionConversationsMax: 10_000,
+  attentionLanes: 8,
   /** How long a reader that was closed may take to say goodbye. */
   closeWithinMs: 5_000,
   /** Runes of one answer over HTTP. */
@@ -53,6 +56,8 @@ export const limits = {
   tracesEveryMs: 2_000,
   tracesWithinMs: 5_000,
   listMax: 200,
+  /** The longest stretch of time that figures are asked for. */
+  windowMsMax: 31 * 24 * 60 * 60 * 1000,
   /** How long the answer to a client's result of a tool waits for it to be on disk. */
   resultDurableWithinMs: 10_000,
   /** Sockets of any kind at once; more are not accepted. */

@@ -132,6 +132,8 @@ export const operations = {
     after: optional(Schema.Union([Count, Schema.Literal("tail")])),
     /** With "*": the last event the client has of each conversation it knows. */
     cursors: optional(Schema.Record(ConversationId, Count)),
+    /** With "*" and "tail": conversations that are not named begin with their first rune at or after this time. */
+    since_ms: optional(Count),
     view: optional(View),
     kinds: optional(Schema.Array(Schema.String)),
     visibility: optional(Schema.Literals(["public", "internal"])),

@@ -361,8 +361,8 @@ describe("a tail of everything", () => {
     const rune = (id: string, eventId: number) => ({ conversation_id: id, event_id: eventId, kind: "turn.started" })
     server.intercept = (message, socket) => {
       if (message["op"] !== "subscribe") return false
-      asked.push([message["after"], message["cursors"]])
-      socket.send(JSON.stringify({ id: message["id"], ok: { sub: "e", head: 0 } }))
+      asked.push([message["after"], message["cursors"], message["since_ms"]])
+      socket.send(JSON.stringify({ id: message["id"], ok: { sub: "e", head: 0, since_ms: 7 * asked.length } }))
       const runes =
         asked.length === 1
           ? [rune("conv_a", 4), rune("conv_b", 9), rune("conv_a", 5)]
@@ -378,8 +378,9 @@ describe("a tail of everything", () => {
     }
     expect(seen).toEqual(["conv_a 4", "conv_b 9", "conv_a 5", "conv_b 10"])
     expect(asked).toEqual([
-      ["tail", {}],
-      ["tail", { conv_a: 5, conv_b: 9 }]
+      ["tail", {}, undefined],
+      // What was not heard of begins where listening began, however often the connection is lost.
+      ["tail", { conv_a: 5, conv_b: 9 }, 7]
     ])
   })
 

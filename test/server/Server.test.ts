@@ -3,6 +3,7 @@ import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { BindRefused } from "#src/main/Serve.ts"
+import { closeCodes } from "#src/wire/Codes.ts"
 import { limits } from "#src/wire/Limits.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool } from "../support/runtime/tools.ts"
@@ -22,6 +23,8 @@ const accountedFor = (socket: Socket, sub: unknown) =>
       return gap === undefined ? [] : upTo(gap.to).slice(gap.from - 1)
     })
 const upTo = (head: number) => Array.from({ length: head }, (_, index) => index + 1)
+
+const of = (client: Socket, id: string) => client.runes().filter((rune) => rune["conversation_id"] === id)
 
 describe("the door", () => {
   it("writes a token and where it listens, for the owner alone", async () => {
@@ -188,6 +191,9 @@ describe("a conversation over a socket", () => {
     expect(await socket.ok("conversation.fork", fork)).toEqual(forked)
     const copy = { conversation_id: forked["conversation_id"] }
     expect(await socket.ok("message.post", { ...copy, content: "two" })).toHaveProperty("turn_id")
+    // The copy has gone on since; what was answered then is still the answer.
+    expect(await socket.ok("conversation.fork", fork)).toEqual(forked)
+    expect((await socket.error("conversation.fork", { ...fork, at_event_id: 1 })).code).toBe("idempotency_conflict")
     expect((await socket.error("conversation.fork", { conversation_id: id, at_event_id: 9999 })).code).toBe(
       "bad_request"
     )
@@ -204,7 +210,6 @@ describe("a conversation over a socket", () => {
     const three = await socket.create()
     await tail.rune("turn.completed")
     await tail.rune("agent.ready")
-    const of = (client: Socket, id: string) => client.runes().filter((rune) => rune["conversation_id"] === id)
     expect(of(tail, two)).toEqual([])
     expect(of(tail, three)[0]).toMatchObject({ event_id: 1 })
     const all = await server.connect()
@@ -230,6 +235,98 @@ describe("a conversation over a socket", () => {
     await guest.until(() => guest.pushed.some((frame) => "caught_up" in frame))
     expect(new Set(guest.runes().map((rune) => rune["visibility"]))).toEqual(new Set(["public"]))
     expect(new Set(socket.runes().map((rune) => rune["visibility"]))).toEqual(new Set(["public", "internal"]))
+  })
+})
+
+describe("a follower of everything that comes back", () => {
+  it("hears of what began while it was away, and of what was quiet until then, each rune once", async () => {
+    const server = await open()
+    const socket = await server.connect()
+    const quiet = await socket.create()
+    const quietHead = (await socket.ok("conversation.get", { conversation_id: quiet }))["last_event_id"] as number
+    const { updated_ms: quietMs } = await socket.ok("conversation.get", { conversation_id: quiet })
+    const since_ms = (quietMs as number) + 1
+    while (Date.now() < since_ms) await new Promise((resolve) => setImmediate(resolve))
+    const away = await server.connect()
+    const first = await away.ok("subscribe", { conversation_id: "*", after: "tail" })
+    expect(Math.abs((first["since_ms"] as number) - since_ms)).toBeLessThan(60_000)
+    const heard = await socket.create()
+    await away.until(() => of(away, heard).length > 0)
+    await away.close()
+    const born = await socket.create()
+    await socket.ok("message.post", { conversation_id: quiet, content: "now" })
+    const cursors = { [heard]: of(away, heard).length }
+    const back = await server.connect()
+    const again = await back.ok("subscribe", { conversation_id: "*", after: "tail", cursors, since_ms })
+    expect(again["since_ms"]).toBe(since_ms)
+    await back.until(() => of(back, quiet).some((rune) => rune["kind"] === "turn.completed"))
+    await back.until(() => of(back, born).length > 0 && back.pushed.some((frame) => "caught_up" in frame))
+    const bornHead = (await socket.ok("conversation.get", { conversation_id: born }))["last_event_id"] as number
+    expect(idsOf(of(back, born))).toEqual(upTo(bornHead))
+    expect(idsOf(of(back, quiet))).toEqual(upTo(of(back, quiet).length + quietHead).slice(quietHead))
+  })
+
+  it("takes a time only where it means something", async () => {
+    const socket = await (await open()).connect()
+    const id = await socket.create()
+    expect((await socket.error("subscribe", { conversation_id: id, since_ms: 1 })).code).toBe("bad_request")
+  })
+})
+
+describe("figures of a stretch of time", () => {
+  it("count what happened in it, in one conversation or in all", async () => {
+    const server = await open()
+    const socket = await server.connect()
+    const ids = [await socket.create(), await socket.create()]
+    await socket.ok("subscribe", { conversation_id: "*" })
+    for (const id of ids) await socket.ok("message.post", { conversation_id: id, content: "x" })
+    await socket.rune("turn.completed", 2)
+    const runes = socket.runes().length
+    const all = await socket.ok("stats", { window: "1h" })
+    expect(all).toMatchObject({
+      connections: 1,
+      window: { conversations: 2, turns_completed: 2, turns_failed: 0, runes }
+    })
+    const one = await socket.ok("stats", { window: "1h", conversation_id: ids[0] })
+    expect(one).toMatchObject({ turns: 1, window: { conversations: 1, turns_started: 1 } })
+    for (const window of ["", "1", "h", "0m", "-1h", "32d", "1 h"]) {
+      expect((await socket.error("stats", { window })).code).toBe("bad_request")
+    }
+    const unknown = { window: "1h", conversation_id: "conv_00000000" }
+    expect((await socket.error("stats", unknown)).code).toBe("not_found")
+  })
+})
+
+describe("a reader that takes nothing", () => {
+  it("is closed with 4014 while others go on, and resumes from its cursor", async () => {
+    const server = await open({ door: { stalledMs: 200 } })
+    const socket = await server.connect()
+    const id = await socket.create()
+    await socket.ok("subscribe", { conversation_id: id })
+    for (let turn = 1; turn <= 10; turn++) {
+      await socket.ok("message.post", { conversation_id: id, content: "z".repeat(50_000) })
+      await socket.rune("turn.completed", turn)
+    }
+    const stalled = await server.connect()
+    stalled.raw.pause()
+    // Together more than what the kernel takes in for both ends.
+    for (let times = 0; times < 60; times++) stalled.send({ id: `s${times}`, op: "subscribe", conversation_id: id })
+    const head = (await socket.ok("conversation.get", { conversation_id: id }))["last_event_id"] as number
+    expect(await socket.ok("message.post", { conversation_id: id, content: "still there?" })).toHaveProperty("turn_id")
+    await socket.rune("turn.completed", 11)
+    // Nobody reads for it any more.
+    while ((await socket.ok("stats"))["subscriptions"] !== 1) await new Promise((resolve) => setTimeout(resolve, 10))
+    // It wakes up: what was on its way comes, and then the reason for which nothing more does.
+    stalled.raw.resume()
+    expect(await stalled.closed()).toBe(closeCodes.tooFarBehind)
+    const [sub] = stalled.pushed.map((frame) => frame["sub"])
+    const had = idsOf(stalled.runes(sub)).map(Number)
+    const again = await server.connect()
+    await again.ok("subscribe", { conversation_id: id, after: had.at(-1) ?? 0 })
+    await again.until(() => again.pushed.some((frame) => "caught_up" in frame))
+    const all = [...had, ...idsOf(again.runes()).map(Number)]
+    expect(all).toEqual(upTo(all.length))
+    expect(all.length).toBeGreaterThan(head)
   })
 })
 

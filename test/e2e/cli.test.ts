@@ -184,7 +184,6 @@ describe("what cannot be", () => {
     [["send", "last"], 2, /takes CONVERSATION and TEXT/],
     [["show", "a", "b"], 2, /does not know what to do with "b"/],
     [["completions", "tcsh"], 2, /SHELL is one of/],
-    [["goal", "make it so"], 6, /goals come with a later version/],
     [["fly"], 2, /no command "fly"/]
   ] as const)("%j ends with %i", (args, code, message) => {
     const run = echs([...args])

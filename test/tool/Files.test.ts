@@ -223,5 +223,6 @@ describe("a question about a write", () => {
       title: "write sub/a.txt",
       diff: "--- a/sub/a.txt\n+++ b/sub/a.txt\n@@ -1 +1 @@\n-one\n+two\n\\ No newline at end of file\n"
     })
+    expect(await preview("one\n")).toEqual({ title: "write sub/a.txt", detail: "it has this content already" })
   })
 })

@@ -38,10 +38,9 @@ export const writeFileTool = ({ door }: { readonly door: WorkspaceDoor }): Tool 
   access: ({ path }) => ({ writes: [asText(path)] }),
   preview: async ({ content, path }, { workspace }) => {
     const before = await readTextFile(await door.open(workspace), asText(path))
-    return {
-      title: `${before === undefined ? "write a new file" : "write"} ${asText(path)}`,
-      diff: unifiedDiff(before?.shown ?? asText(path), { before: before?.text, after: asText(content) })
-    }
+    const diff = unifiedDiff(before?.shown ?? asText(path), { before: before?.text, after: asText(content) })
+    const title = `${before === undefined ? "write a new file" : "write"} ${asText(path)}`
+    return diff === "" ? { title, detail: "it has this content already" } : { title, diff }
   },
   run: (input, { workspace }) => told(asText(input["path"]), async () => write(await door.open(workspace), input))
 })

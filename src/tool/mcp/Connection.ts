@@ -86,7 +86,10 @@ export class McpConnection {
   async ready(signal: AbortSignal): Promise<void> {
     this.usedMs = this.options.monotonicMs()
     if (this.waitMs > 0) return
-    await Promise.race([this.opened().catch(() => undefined), sleep(this.settings.startWithinMs, signal)])
+    await Promise.race([
+      this.opened().catch(() => undefined),
+      sleep(this.settings.startWithinMs + mcpLimits.readyGraceMs, signal)
+    ])
     await this.refreshing
   }
 
@@ -116,8 +119,8 @@ export class McpConnection {
           this.lost(reason)
         }
       })
-      this.list = await session.tools().catch(async (error: unknown) => {
-        await session.close()
+      this.list = await session.tools().catch((error: unknown) => {
+        void session.close()
         throw error
       })
       if (closed !== undefined) throw new McpError("mcp_unavailable", closed)

@@ -29,6 +29,8 @@ export const mcpLimits = {
   /** Until a server has started and told its tools, unless its settings say otherwise. */
   startWithinMs: 20_000,
   startWithinMsMax: 300_000,
+  /** What a model call waits for a server beyond that: for its process to be there, and for its list. */
+  readyGraceMs: 2_000,
   listWithinMs: 20_000,
   /** Connecting again waits this long at first, then twice as long each time, up to the last. */
   backoffFirstMs: 250,

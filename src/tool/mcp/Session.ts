@@ -44,7 +44,7 @@ export class Session {
     this.options = options
   }
 
-  /** Resolves when the server has said hello; rejects with McpError, and leaves nothing behind. */
+  /** Resolves when the server has said hello; rejects with McpError. */
   static async open(options: SessionOptions): Promise<Session> {
     const session = new Session(options)
     session.peer = await Peer.open(options.open, {
@@ -56,7 +56,8 @@ export class Session {
       await session.hello(session.peer)
       return session
     } catch (error) {
-      await session.close()
+      // Whoever waits for the server learns at once that it is of no use; ending it may take a moment.
+      void session.close()
       throw error
     }
   }

@@ -1,0 +1,132 @@
+// An MCP server that misbehaves in the way its first argument names. Plain lines on standard streams, no library.
+import { createInterface } from "node:readline"
+
+type Json = Readonly<Record<string, unknown>>
+
+const mode = process.argv[2] ?? "good"
+let cancelled: ReadonlyArray<unknown> = []
+let extraTool = false
+
+const send = (message: Json): boolean => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
+
+const tool = (name: string, more: Json = {}): Json => ({
+  name,
+  description: name,
+  inputSchema: { type: "object" },
+  ...more
+})
+
+const toolsOf = (cursor: number): Json => {
+  if (mode === "many") {
+    const tools = Array.from({ length: 1_000 }, (_, at) => tool(`tool_${cursor * 1_000 + at}`))
+    return cursor < 9 ? { tools, nextCursor: String(cursor + 1) } : { tools }
+  }
+  if (mode === "endless_pages") return { tools: [tool(`tool_${cursor}`)], nextCursor: String(cursor + 1) }
+  if (mode === "names") {
+    const names = ["bash", "a.b", "a/b", "a b", "x".repeat(100), `${"x".repeat(100)}y`, "ünïcode", "", "a.b"]
+    return {
+      tools: [
+        ...names.map((name) => tool(name)),
+        tool("text", { inputSchema: { type: "string" } }),
+        tool("huge", { inputSchema: { type: "object", description: "x".repeat(100_000) } }),
+        "no tool",
+        tool("reads", { annotations: { readOnlyHint: true } }),
+        tool("again", { annotations: { idempotentHint: true } })
+      ]
+    }
+  }
+  if (mode === "no_list") return { tools: "none" }
+  return { tools: [tool("act"), ...(extraTool ? [tool("more")] : [])] }
+}
+
+const flood = (): void => {
+  const line = `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: { data: "x".repeat(200) } })}\n`
+  const pour = (): void => {
+    for (let at = 0; at < 200; at += 1) if (!process.stdout.write(line)) return void process.stdout.once("drain", pour)
+    setImmediate(pour)
+  }
+  pour()
+}
+
+const calls: Readonly<Record<string, (id: unknown) => void>> = {
+  dies_in_call: () => {
+    process.stderr.write("out of luck\n")
+    process.exit(3)
+  },
+  huge: (id) => void send({ id, result: { content: [{ type: "text", text: "x".repeat(20_000_000) }] } }),
+  endless_line: () => {
+    const pour = (): void => {
+      while (process.stdout.write("x".repeat(65_536)));
+      process.stdout.once("drain", pour)
+    }
+    pour()
+  },
+  garbage: (id) => {
+    process.stdout.write("starting up...\n{ not json\n\n[]\n42\n")
+    send({ id, result: { content: [{ type: "text", text: "fine" }] } })
+  },
+  only_garbage: () => {
+    for (let at = 0; at < 500; at += 1) process.stdout.write(`line ${at}\n`)
+  },
+  twice: (id) => {
+    send({ id, result: { content: [{ type: "text", text: "first" }] } })
+    send({ id, result: { content: [{ type: "text", text: "second" }] } })
+    send({ id: 99_999, result: {} })
+    send({ id, error: { code: -1, message: "third" } })
+  },
+  never: () => undefined,
+  asks_back: (id) => {
+    for (let at = 0; at < 100; at += 1) send({ id: `q${at}`, method: at % 2 === 0 ? "ping" : "sampling/createMessage" })
+    waiting = { id, left: 100, refused: 0 }
+  },
+  changes: (id) => {
+    extraTool = true
+    send({ method: "notifications/tools/list_changed" })
+    send({ id, result: { content: [{ type: "text", text: "changed" }] } })
+  },
+  rpc_error: (id) => void send({ id, error: { code: -32_602, message: "no such thing" } })
+}
+
+let waiting: { readonly id: unknown; left: number; refused: number } | undefined
+
+const answers: Readonly<Record<string, (id: unknown, params: Json) => void>> = {
+  initialize: (id) => {
+    if (mode === "silent") return
+    if (mode === "ends_at_once") process.exit(1)
+    const protocolVersion = mode === "old" ? "1999-01-01" : "2025-06-18"
+    send({
+      id,
+      result: { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: "bad" } }
+    })
+    if (mode === "floods") flood()
+  },
+  "tools/list": (id, { cursor }) => void send({ id, result: toolsOf(Number(cursor ?? 0)) }),
+  "tools/call": (id, params) => {
+    const run = calls[mode]
+    if (mode === "never" && JSON.stringify(params["arguments"]) === '{"what":"cancelled"}')
+      return void send({ id, result: { content: [{ type: "text", text: JSON.stringify(cancelled) }] } })
+    if (run !== undefined) return run(id)
+    send({ id, result: { content: [{ type: "text", text: `pid ${process.pid}` }] } })
+  },
+  "notifications/cancelled": (_id, { requestId }) => {
+    cancelled = [...cancelled, requestId]
+  }
+}
+
+const countBack = (message: Json): void => {
+  if (waiting === undefined) return
+  waiting.left -= 1
+  if ("error" in message) waiting.refused += 1
+  if (waiting.left > 0) return
+  send({ id: waiting.id, result: { content: [{ type: "text", text: `refused ${waiting.refused}` }] } })
+}
+
+if (mode === "stubborn") {
+  process.on("SIGTERM", () => undefined)
+  setInterval(() => undefined, 1_000)
+}
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const message = JSON.parse(line) as Json
+  if (typeof message["method"] !== "string") return countBack(message)
+  answers[message["method"]]?.(message["id"], (message["params"] ?? {}) as Json)
+})

@@ -1,0 +1,364 @@
+// Goal: whatever an MCP server does, a call has one typed outcome, memory and time are bounded, and nothing of it is left
+// behind. Method: a server that misbehaves on demand, as a real process in the sandbox that was found, and a web server
+// that breaks the rules of the other transport.
+import { readdirSync, readFileSync } from "node:fs"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { afterEach, describe, expect, it } from "vitest"
+import { mcpLimits } from "#src/tool/mcp/Limits.ts"
+import { offeredName } from "#src/tool/mcp/Names.ts"
+import { conversationServers, globalServers } from "#src/tool/mcp/Settings.ts"
+import { reportCount } from "../support/counts.ts"
+import { command, useMcpHosts } from "../support/mcp/host.ts"
+
+const open = useMcpHosts()
+const bad = (mode: string, more: object = {}) => ({ bad: { command: command(mode), ...more } })
+
+const alive = (mode: string): ReadonlyArray<string> =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/u.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").endsWith(`badServer.ts\0${mode}\0`)
+    } catch {
+      return false
+    }
+  })
+
+describe("an MCP server", { timeout: 40_000 }, () => {
+  it("that dies in a call ends that call with one typed error, and lives again for the next", async () => {
+    const host = await open(bad("dies_in_call"))
+    await host.ready()
+    const outcome = await host.call("bad__act")
+    expect(outcome).toMatchObject({ status: "error", error: { code: "mcp_server_gone", source: "tool" } })
+    expect(outcome.error?.message).toMatch(/exit code 3; it said: out of luck; it is not known/)
+    expect(await host.call("bad__act")).toMatchObject({ error: { code: "mcp_server_gone" } })
+    expect(host.troubles).toHaveLength(2)
+    expect(alive("dies_in_call")).toEqual([])
+  })
+
+  it("that floods is held back in its pipe, and its answers still come", async () => {
+    const host = await open(bad("floods"))
+    const delay = monitorEventLoopDelay({ resolution: 10 })
+    await host.ready()
+    delay.enable()
+    const before = process.memoryUsage().rss
+    for (let at = 0; at < 3; at += 1) expect((await host.call("bad__act")).output).toMatch(/^pid \d+$/)
+    delay.disable()
+    const grownMiB = Math.round((process.memoryUsage().rss - before) / 1_048_576)
+    reportCount("MiB grown under a flood of an MCP server", Math.max(0, grownMiB))
+    expect(grownMiB).toBeLessThan(64)
+    expect(delay.max / 1e6).toBeLessThan(2_000)
+  })
+
+  it.each([
+    ["huge", /more than 8388608 bytes/],
+    ["endless_line", /more than 8388608 bytes/],
+    ["only_garbage", /not the protocol/]
+  ])("that sends %s is ended, and the call with it", async (mode, reason) => {
+    const host = await open(bad(mode))
+    await host.ready()
+    const outcome = await host.call("bad__act")
+    expect(outcome).toMatchObject({ status: "error", error: { code: "mcp_server_gone" } })
+    expect(outcome.error?.message).toMatch(reason)
+    await expect.poll(() => alive(mode), { timeout: 5_000 }).toEqual([])
+  })
+
+  it("that prints to the wrong stream now and then is understood all the same", async () => {
+    const host = await open(bad("garbage"))
+    await host.ready()
+    expect(await host.call("bad__act")).toEqual({ status: "success", output: "fine" })
+  })
+
+  it("that answers twice is heard once", async () => {
+    const host = await open(bad("twice"))
+    await host.ready()
+    expect(await host.call("bad__act")).toEqual({ status: "success", output: "first" })
+    expect(await host.call("bad__act")).toEqual({ status: "success", output: "first" })
+  })
+
+  it.each([
+    ["silent", /no answer to initialize within 300 ms/],
+    ["ends_at_once", /exit code 1/],
+    ["old", /speaks version 1999-01-01/],
+    ["no_list", /its list of tools is no list/]
+  ])(
+    "that is %s has no tools, holds nobody up for longer than its time, and is tried again later",
+    async (mode, why) => {
+      const host = await open(bad(mode, mode === "silent" ? { start_timeout_ms: 300 } : {}))
+      expect(await host.ready()).toEqual([])
+      expect(host.troubles.join()).toMatch(why)
+      const startedMs = performance.now()
+      await host.ready()
+      await host.ready()
+      expect(performance.now() - startedMs).toBeLessThan(200)
+      const outcome = await host.call("bad__act")
+      expect(outcome.status).toBe("error")
+      expect(outcome.error?.message).toMatch(why)
+      await expect.poll(() => alive(mode), { timeout: 5_000 }).toEqual([])
+    }
+  )
+
+  it("that is not there at all is a typed error", async () => {
+    const host = await open({ bad: { command: ["/no/such/program"] } })
+    expect(await host.ready()).toEqual([])
+    expect(await host.call("bad__act")).toMatchObject({ status: "error" })
+  })
+
+  it("with 10,000 tools offers the first of them, and says how many are left out", async () => {
+    const host = await open(bad("many"))
+    const tools = await host.ready()
+    expect(tools).toHaveLength(mcpLimits.toolsPerServerMax)
+    expect(host.troubles).toEqual(["bad: 128 of its tools are offered, 9872 are not"])
+    const chosen = await open(bad("many", { include: ["tool_9999", "tool_5"], exclude: ["tool_5"] }))
+    expect((await chosen.ready()).map(({ name }) => name)).toEqual(["bad__tool_9999"])
+  })
+
+  it("whose list never ends is cut off", async () => {
+    const host = await open(bad("endless_pages"))
+    expect(await host.ready()).toHaveLength(mcpLimits.pagesMax)
+  })
+
+  it("may name its tools as it likes: each has a name of its own that the providers take, and none is a built-in's", async () => {
+    const host = await open(bad("names"))
+    const names = (await host.ready()).map(({ name }) => name)
+    expect(new Set(names).size).toBe(names.length)
+    for (const name of names) expect(name).toMatch(/^bad__[a-zA-Z0-9_-]{1,59}$/)
+    expect(names).toContain("bad__bash")
+    expect(names).not.toContain("bash")
+    expect(names).toHaveLength(9)
+    expect(offeredName("bad", "a.b")).not.toBe(offeredName("bad", "a/b"))
+  })
+
+  it("is believed about repeating its tools, and about their harmlessness only where it was told to be", async () => {
+    const facts = async (more: object) => {
+      const host = await open(bad("names", more))
+      const tools = await host.ready()
+      return ["reads", "again", "bash"].map((name) => {
+        const tool = tools.find((one) => one.name === `bad__${name}`)
+        return [tool?.effect_class, tool?.mutating]
+      })
+    }
+    expect(await facts({})).toEqual([
+      ["pure", true],
+      ["idempotent", true],
+      ["effect", true]
+    ])
+    expect(await facts({ trust_annotations: true })).toEqual([
+      ["pure", false],
+      ["idempotent", true],
+      ["effect", true]
+    ])
+  })
+
+  it("that answers with an error, gives the model that error", async () => {
+    const host = await open(bad("rpc_error"))
+    await host.ready()
+    expect(await host.call("bad__act")).toMatchObject({
+      error: { code: "mcp_error", message: expect.stringContaining("no such thing") }
+    })
+  })
+
+  it("is told when a call is cancelled, and the next call works", async () => {
+    const host = await open(bad("never"))
+    await host.ready()
+    const cancel = new AbortController()
+    const call = host.call("bad__act", {}, cancel.signal)
+    setTimeout(() => cancel.abort(), 50)
+    expect(await call).toEqual({ status: "cancelled" })
+    const after = await host.call("bad__act", { what: "cancelled" })
+    expect(JSON.parse(after.output ?? "")).toHaveLength(1)
+  })
+
+  it("that asks too much at once is refused what is too much, and what is not offered", async () => {
+    const host = await open(bad("asks_back"))
+    await host.ready()
+    const { output } = await host.call("bad__act")
+    expect(Number(/refused (\d+)/u.exec(output ?? "")?.[1])).toBeGreaterThanOrEqual(50)
+  })
+
+  it("that changes its tools has the new ones offered", async () => {
+    const host = await open(bad("changes"))
+    expect(await host.ready()).toHaveLength(1)
+    await host.call("bad__act")
+    await expect.poll(async () => (await host.ready()).map(({ name }) => name)).toEqual(["bad__act", "bad__more"])
+  })
+
+  it("is closed when nobody uses it, and opened again when somebody does", async () => {
+    const host = await open(bad("good"), { idleMs: 200 })
+    await host.ready()
+    const first = (await host.call("bad__act")).output
+    await expect.poll(() => alive("good"), { timeout: 10_000 }).toEqual([])
+    expect(host.mcp.tools(host.state)).toHaveLength(1)
+    const second = (await host.call("bad__act")).output
+    expect(first).toMatch(/^pid/)
+    expect(second).toMatch(/^pid/)
+    expect(host.troubles).toEqual([])
+  })
+
+  it("that ignores every request to end is ended", async () => {
+    const host = await open(bad("stubborn"))
+    await host.ready()
+    expect(alive("stubborn").length).toBeGreaterThan(0)
+    await host.mcp.close()
+    expect(alive("stubborn")).toEqual([])
+  })
+})
+
+describe("settings of MCP servers", () => {
+  const none = (): undefined => undefined
+  const reason = (value: object): string => {
+    const [one] = globalServers({ x: value }, none)
+    return one?._tag === "Invalid" ? one.reason : "it is valid"
+  }
+
+  it("are read in both forms of a command", () => {
+    const servers = globalServers(
+      { a: { command: "npx", args: ["-y", "thing"], env: { A: "1" } }, b: { command: ["npx", "thing"] } },
+      none
+    )
+    expect(servers.map((one) => (one._tag === "Server" ? one.server.reach : one))).toMatchObject([
+      { type: "stdio", argv: ["npx", "-y", "thing"], environment: { A: "1" }, network: false },
+      { type: "stdio", argv: ["npx", "thing"] }
+    ])
+  })
+
+  it("that make no sense are refused with the reason", () => {
+    expect(reason({})).toMatch(/neither a command nor an address/)
+    expect(reason({ command: ["x"], url: "http://x" })).toMatch(/both/)
+    expect(reason({ url: "ftp://x" })).toMatch(/url/)
+    expect(reason({ command: ["x"], netwrok: true })).toMatch(/netwrok/)
+    expect(globalServers({ no__good: { command: ["x"] } }, none)[0]).toMatchObject({ _tag: "Invalid" })
+    expect(globalServers([], none)[0]).toMatchObject({ _tag: "Invalid" })
+  })
+
+  it("of the server's own may use its variables, those of a conversation may not", () => {
+    const own = globalServers({ a: { command: ["x"], env_from: ["KEY"] } }, () => "secret")
+    expect(own[0]).toMatchObject({ server: { reach: { environment: { KEY: "secret" } } } })
+    const [theirs] = conversationServers([{ type: "mcp", server: "a", command: ["x"], env_from: ["KEY"] }, "bash"])
+    expect(theirs).toMatchObject({ _tag: "Invalid", reason: expect.stringContaining("env_from") })
+  })
+})
+
+describe("an MCP server at an address", { timeout: 20_000 }, () => {
+  let http: Server | undefined
+  afterEach(() => {
+    http?.closeAllConnections()
+    http?.close()
+  })
+
+  type Reply = (
+    body: { readonly id?: number; readonly method?: string },
+    response: ServerResponse,
+    request: IncomingMessage
+  ) => void
+
+  const hello = {
+    protocolVersion: "2025-06-18",
+    capabilities: { tools: {} },
+    serverInfo: { name: "web", version: "1" }
+  }
+  const resultOf = (method: string | undefined): object =>
+    method === "initialize"
+      ? hello
+      : method === "tools/list"
+        ? { tools: [{ name: "act", inputSchema: { type: "object" } }] }
+        : { content: [{ type: "text", text: "done" }] }
+
+  const json = (response: ServerResponse, value: object): void =>
+    void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value))
+
+  const serve = async (onCall: Reply, onGet?: (request: IncomingMessage, response: ServerResponse) => void) => {
+    const server = createServer(async (request, response) => {
+      if (request.method !== "POST")
+        return onGet === undefined ? void response.writeHead(405).end() : onGet(request, response)
+      let text = ""
+      for await (const piece of request) text += piece
+      const body = JSON.parse(text) as { readonly id?: number; readonly method?: string }
+      if (body.id === undefined || body.method === undefined) return void response.writeHead(202).end()
+      if (body.method === "tools/call") return onCall(body, response, request)
+      json(response, { jsonrpc: "2.0", id: body.id, result: resultOf(body.method) })
+    })
+    http = server
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    const host = await open({ bad: { url: `http://127.0.0.1:${port}/mcp`, headers: { "x-key": "k" } } })
+    await host.ready()
+    return host
+  }
+  const answer = (id: number | undefined): string =>
+    JSON.stringify({ jsonrpc: "2.0", id, result: resultOf("tools/call") })
+  const stream = { "content-type": "text/event-stream" }
+
+  it("answers with JSON or with events, and sees its headers", async () => {
+    const seen: Array<unknown> = []
+    const host = await serve(({ id }, response, request) => {
+      seen.push(request.headers["x-key"], request.headers["mcp-protocol-version"])
+      response.writeHead(200, stream)
+      response.write(
+        `event: message\ndata: ${JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: "call_1", progress: 1, total: 2 } })}\n\n`
+      )
+      response.end(`data: ${answer(id)}\n\n`)
+    })
+    expect(await host.call("bad__act")).toEqual({ status: "success", output: "done" })
+    expect(seen).toEqual(["k", "2025-06-18"])
+    expect(host.progress).toEqual(["1/2\n"])
+  })
+
+  it.each<readonly [string, Reply, RegExp]>([
+    ["fails", (_body, response) => void response.writeHead(500).end("broken"), /HTTP 500: broken/],
+    [
+      "sends elsewhere",
+      (_body, response) => void response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
+      /HTTP 302/
+    ],
+    ["says nothing", (_body, response) => void response.writeHead(200).end(), /answered with nothing/],
+    [
+      "says something else",
+      (_body, response) => void response.writeHead(200, { "content-type": "text/html" }).end("<p>"),
+      /text\/html/
+    ],
+    [
+      "is no JSON",
+      (_body, response) => void response.writeHead(200, { "content-type": "application/json" }).end("{"),
+      /not the protocol/
+    ],
+    ["breaks off", (_body, response) => void response.writeHead(200, stream).end(": hello\n\n"), /broke off/],
+    ["hangs up", (_body, response) => void response.destroy(), /.+/],
+    [
+      "is endless",
+      (_body, response) => {
+        response.writeHead(200, stream).write("data: ")
+        const pour = (): void => {
+          while (!response.destroyed && response.write("x".repeat(65_536)));
+          response.once("drain", pour)
+        }
+        pour()
+      },
+      /too long/
+    ]
+  ])("whose answer %s gives a typed error, once", async (_name, reply, reason) => {
+    const host = await serve(reply)
+    const outcome = await host.call("bad__act")
+    expect(outcome.status).toBe("error")
+    expect(outcome.error?.message).toMatch(reason)
+  })
+
+  it("whose stream breaks off is taken up from its last event", async () => {
+    let asked: number | undefined
+    const from: Array<unknown> = []
+    const host = await serve(
+      ({ id }, response) => {
+        asked = id
+        response.writeHead(200, stream).end("id: 7\nretry: 10\ndata:\n\n")
+      },
+      (request, response) => {
+        const last = request.headers["last-event-id"]
+        if (last === undefined) return void response.writeHead(405).end()
+        from.push(last)
+        response.writeHead(200, stream).end(`id: 8\ndata: ${answer(asked)}\n\n`)
+      }
+    )
+    expect(await host.call("bad__act")).toEqual({ status: "success", output: "done" })
+    expect(from).toEqual(["7"])
+  })
+})

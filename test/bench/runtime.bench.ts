@@ -5,6 +5,7 @@ import type { Bench, Row } from "./Bench.ts"
 import { startChild } from "./runelog/child.ts"
 import { makeDirectory } from "./runelog/directory.ts"
 import { measureInTurns, watchOthers } from "./runelog/sampling.ts"
+import { measureCommands } from "./runtime/commands.ts"
 import { measureRecovery } from "./runtime/recovering.ts"
 import { makeReplaySubjects, replayRows, writeReplayLogs } from "./runtime/replaying.ts"
 import { measureMemory, measureStarts } from "./runtime/residence.ts"
@@ -55,6 +56,11 @@ const measureUnfinished: Part = async (directory, settings, progress) => {
   return measureRecovery(directory, settings.unfinished, settings.rounds)
 }
 
+const measureLooking: Part = async (directory, settings, progress) => {
+  progress("commands that only look")
+  return measureCommands(directory, settings.rounds)
+}
+
 /** By name, so that one can be looked at alone: BENCH_PARTS=replay,turns. */
 const parts: Readonly<Record<string, Part>> = {
   append: measureAppends,
@@ -62,7 +68,8 @@ const parts: Readonly<Record<string, Part>> = {
   stream: measureStreams,
   turns: measureTurns,
   residence: measureResidence,
-  recovery: measureUnfinished
+  recovery: measureUnfinished,
+  commands: measureLooking
 }
 
 const chosenParts = (): ReadonlyArray<Part> => {

@@ -1,5 +1,5 @@
-// A person's yes to a call. Before it is taken, the arguments that would run are checked and put to the policy again:
-// changed ones may be wrong, or be what a rule denies. A yes for good is written down for the server when it is durable.
+// A person's yes to a call. Arguments that were changed are checked and put to the policy again before it is taken: they
+// may be wrong, or be what a rule denies. A yes for good is written down for the server when it is durable.
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/Decide.ts"
 import { callOf } from "../machine/Select.ts"
@@ -7,7 +7,7 @@ import type { CallState, ConversationState } from "../machine/State.ts"
 import type { CallId } from "../rune/Ids.ts"
 import type { ApprovalScope, Learns } from "../rune/kinds/tool.ts"
 import { answerIssue } from "../tool/builtin/question/AskUser.ts"
-import type { Authorization, ToolPort } from "../tool/Port.ts"
+import type { ToolPort } from "../tool/Port.ts"
 import type { Submitted } from "./Actor.ts"
 import type { Conversations } from "./Conversations.ts"
 import { CommandRefused } from "./Errors.ts"
@@ -45,6 +45,14 @@ const edited = (call: CallState, { arguments: changed }: ApprovalAnswer): CallSt
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** The rule for the scope of the answer; one for good says who gave it. */
+const withReason = (learns: Learns | undefined, { approver, scope }: ApprovalAnswer): unknown => {
+  if (scope === "once") return undefined
+  const rule = learns?.[scope]
+  if (rule === undefined || scope === "session") return rule
+  return { ...(rule as object), reason: `allowed for good by ${approver}` }
+}
+
 export class Approvals {
   private readonly options: ApprovalsOptions
 
@@ -54,15 +62,17 @@ export class Approvals {
 
   async approve(conversationId: string, answer: ApprovalAnswer, idempotency?: Idempotency): Promise<Approved> {
     const { conversations } = this.options
-    const state = await conversations.state(conversationId)
-    const rule = await this.ruleOf(state, answer)
+    const rule = await this.ruleOf(await conversations.state(conversationId), answer)
     const command = { _tag: "ApproveCall", ...answer, ...(rule === undefined ? {} : { rule }) } as const
     const submitted = await conversations.submit(conversationId, command, idempotency)
     if (answer.scope !== "rule") return submitted
-    return { ...submitted, learnt: await this.learn(rule, answer) }
+    // What is on record is written down, also when the same answer comes a second time after a crash.
+    const { grants } = await conversations.state(conversationId)
+    const granted = grants.findLast((grant) => grant.event_id === submitted.event_id)
+    return { ...submitted, learnt: await this.learn(granted?.rule, answer) }
   }
 
-  /** What the permission is bound to, once the policy has been asked again; throws CommandRefused. */
+  /** What the permission is bound to; throws CommandRefused for changed arguments that are wrong or denied. */
   private async ruleOf(state: ConversationState, answer: ApprovalAnswer): Promise<unknown> {
     const call = callOf(state, answer.call_id)
     const isCurrent = call?.status === "awaiting_approval" && call.arguments_hash === answer.arguments_hash
@@ -70,29 +80,27 @@ export class Approvals {
     if (!isCurrent || (answer.arguments !== undefined && !isObject(answer.arguments))) return undefined
     const issue = answerIssue(call.tool_name, answer.arguments)
     if (issue !== undefined) throw refused({ code: "bad_request", message: issue })
+    const learns = answer.arguments === undefined ? call.approval?.learns : await this.reconsider(state, call, answer)
+    return withReason(learns, answer)
+  }
+
+  /** Puts changed arguments to the tool and to the policy. */
+  private async reconsider(
+    state: ConversationState,
+    call: CallState,
+    answer: ApprovalAnswer
+  ): Promise<Learns | undefined> {
     const verdict = await this.options.tools.authorize(state, edited(call, answer))
     if (verdict._tag === "Reject") throw refused({ code: "bad_request", message: verdict.error.message })
     if (verdict._tag === "Deny") {
-      throw refused({
-        code: "invalid_state",
-        message: `the policy denies it: ${verdict.reason}`,
-        data: { state: "denied" }
-      })
+      const message = `the policy denies it: ${verdict.reason}`
+      throw refused({ code: "invalid_state", message, data: { state: "denied" } })
     }
-    return answer.scope === "once" ? undefined : this.lasting(call, answer, verdict)
-  }
-
-  private lasting(call: CallState, answer: ApprovalAnswer, verdict: Authorization): unknown {
-    const { approver, scope } = answer
-    if (scope === "once") return undefined
-    const learns: Learns | undefined = verdict._tag === "Ask" ? verdict.learns : call.approval?.learns
-    const rule = learns?.[scope]
-    if (rule === undefined && answer.arguments !== undefined && scope === "rule") {
-      throw refused({ code: "bad_request", message: `the changed call can be allowed once, and not by a rule` })
+    const learns = verdict._tag === "Ask" ? verdict.learns : undefined
+    if (answer.scope === "rule" && learns?.rule === undefined) {
+      throw refused({ code: "bad_request", message: "the changed call can be allowed once, and not by a rule" })
     }
-    return rule === undefined || scope === "session"
-      ? rule
-      : { ...(rule as object), reason: `allowed for good by ${approver}` }
+    return learns
   }
 
   private async learn(rule: unknown, { call_id }: ApprovalAnswer): Promise<boolean> {

@@ -74,19 +74,16 @@ const allow = (facts: Facts, reason: string): PolicyVerdict => ({
   network: usesNetwork(facts)
 })
 
+const lastings: ReadonlyArray<Lasting> = ["session", "rule"]
+
 const ask = (facts: Facts, reason: string): PolicyVerdict => {
-  const lasting = (["session", "rule"] as const satisfies ReadonlyArray<Lasting>).filter(
-    (one) => learnt(facts, one) !== undefined
-  )
-  const choices: ReadonlyArray<ApprovalScope> = ["once", ...lasting]
-  const learns = Object.fromEntries(lasting.map((one) => [one, learnt(facts, one)]))
-  return {
-    verdict: "ask",
-    reason,
-    network: usesNetwork(facts),
-    choices,
-    ...(lasting.length === 0 ? {} : { learns })
-  }
+  const offered = lastings.flatMap((lasting) => {
+    const rule = learnt(facts, lasting)
+    return rule === undefined ? [] : [[lasting, rule] as const]
+  })
+  const choices: ReadonlyArray<ApprovalScope> = ["once", ...offered.map(([lasting]) => lasting)]
+  const learns = offered.length === 0 ? {} : { learns: Object.fromEntries(offered) }
+  return { verdict: "ask", reason, network: usesNetwork(facts), choices, ...learns }
 }
 
 /** A grant of a build that wrote no rules holds for the same arguments, and for the whole of a tool that tells nothing. */

@@ -66,6 +66,7 @@ const isInvisible = (code: number): boolean =>
   (code >= 0xd800 && code <= 0xdfff)
 
 const hasInvisible = (text: string): boolean => {
+  if (/^[\t\n\x20-\x7e]*$/.test(text)) return false
   for (const character of text) if (isInvisible(character.codePointAt(0)!)) return true
   return false
 }

@@ -2,7 +2,7 @@
 // holds for that and nothing else. Method: real server processes with the built-in tools, killed and started again;
 // scripted models; plain sockets and the command as people run it.
 // Verifies: G5, G6
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -409,5 +409,36 @@ describe("a policy on the past", () => {
     expect(test({ rules: [{ decision: "allow" }] })).toMatchObject({ code: 2 })
     expect(echs(["policy", "check", file])).toMatchObject({ code: 2, stderr: expect.stringContaining("rule 1") })
     expect(echs(["policy"])).toMatchObject({ code: 2 })
+  })
+})
+
+describe("without a sandbox", () => {
+  it("every command is asked about one by one, also with full access and a rule, and the audit says what held it", async () => {
+    const programs = join(place, "programs")
+    mkdirSync(programs)
+    for (const name of ["bash", "sh", "ls", "cat"]) symlinkSync(join("/bin", name), join(programs, name))
+    const bare = join(place, "bare")
+    const other = await startProcess(bare, { env: { PATH: programs } })
+    const socket = await Socket.open(other.url)
+    try {
+      await socket.hello(other.token)
+      const policy = { mode: "full_access", rules: [{ decision: "allow", tool: "bash" }] }
+      const id = await create(socket, { policy })
+      const item = await asked(socket, id, "list")
+      expect(item).toMatchObject({ choices: ["once"], policy_reason: expect.stringContaining("no sandbox") })
+      expect((await socket.error("approval.approve", answerOf(item, { scope: "session" }))).code).toBe("bad_request")
+      await socket.ok("approval.approve", answerOf(item))
+      const started = (await waitForEnd(socket, id)).find((rune) => rune["kind"] === "tool.started")
+      expect(started?.["payload"]).toMatchObject({ sandbox: { level: expect.stringMatching(/^(limits_only|none)$/) } })
+      expect(await said(socket, id, "list")).toMatchObject({ questions: 1 })
+      const meant = {
+        mode: "auto",
+        rules: [{ decision: "allow", tool: "bash", command: ["ls", "-a"], uncontained: true }]
+      }
+      expect(await said(socket, await create(socket, { policy: meant }), "list")).toMatchObject({ questions: 0 })
+    } finally {
+      await socket.close()
+      await other.end("SIGKILL")
+    }
   })
 })

@@ -98,7 +98,7 @@ const rejected: Replies = [
 
 /** The work passes its weak evidence and not the critic; what the critic found is fixed. */
 const critique: Replies = [
-  plan({ turn: 1 }, "One file.", [task("letter", "goal/letter.txt")]),
+  plan({}, "One file.", [task("letter", "goal/letter.txt")]),
   ...worker("letter", write("goal/letter.txt", "Dear raeder,\n")),
   ...worker("fix-1-1", write("goal/letter.txt", "Dear reader,\n")),
   verdict({ input: "^Review 1" }, "retry", [

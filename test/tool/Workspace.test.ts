@@ -2,6 +2,7 @@
 // Method: real files with a secret beside the workspace, every kind of link, and races in which a link takes the place of
 // a directory or a file again and again while tools write.
 import {
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -15,8 +16,9 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
-import { beforeEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import type { Means } from "#src/tool/builtin/Workspace.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
@@ -26,8 +28,10 @@ const processes = useProcesses()
 const inside = (...parts: ReadonlyArray<string>): string => join(place.workspace, ...parts)
 const outside = (...parts: ReadonlyArray<string>): string => join(place.outside, ...parts)
 
+/** How paths are held in the tests that run now. */
+let means: Means = "handles"
 const toolsWith = (own: string) =>
-  workspaceTools({ ownDirectories: [own], blobs: undefined, processes, path: searchPath, home: place.outside })
+  workspaceTools({ ownDirectories: [own], blobs: undefined, processes, path: searchPath, home: place.outside, means })
 const toolNamed = (name: string): Tool => toolsWith(place.data).find((tool) => tool.name === name)!
 const run = (name: string, input: Input) => place.run(toolNamed(name), input)
 
@@ -52,133 +56,142 @@ const isKept = (): boolean =>
   readFileSync(outside("far", "away", "secret"), "utf8") === "kept" &&
   readdirSync(outside("far", "away")).length === 1
 
-describe("a path out of the workspace", () => {
-  it.each([
-    ["up", () => "../secret"],
-    ["up and down again", () => "../far/away/secret"],
-    ["up from below", () => "a/b/../../../secret"],
-    ["absolute", () => outside("secret")],
-    ["absolute to the root", () => "/etc/passwd"],
-    ["through a link to a file", () => "link-file"],
-    ["through a link to a directory", () => "link-directory/secret"],
-    ["through a relative link", () => "link-relative/secret"],
-    ["through a link to a link", () => "link-twice/secret"],
-    ["through a dangling link", () => "link-dangling"],
-    ["into a dangling directory", () => "link-dangling/new"],
-    ["through a link inside a directory", () => "a/b/up/secret"],
-    ["beside the workspace, with its name as a prefix", () => "../workspace-other/x"]
-  ])("is refused: %s", async (_name, pathOf) => {
-    mkdirSync(inside("a", "b"), { recursive: true })
-    symlinkSync(outside("secret"), inside("link-file"))
-    symlinkSync(outside("far", "away"), inside("link-directory"))
-    symlinkSync("../far/away", inside("link-relative"))
-    symlinkSync("link-directory", inside("link-twice"))
-    symlinkSync(outside("not-there"), inside("link-dangling"))
-    symlinkSync("../../..", inside("a", "b", "up"))
-    for (const [name, input] of attempts(pathOf())) {
-      expect(await run(name, input), name).toMatchObject({
-        status: "sandbox_violation",
-        error: { code: "outside_workspace" }
-      })
-    }
-    expect(isKept()).toBe(true)
-    expect(existsSync(outside("not-there"))).toBe(false)
+describe.each<[Means]>([["handles"], ["looking"]])("with %s", (chosen) => {
+  beforeEach(() => {
+    means = chosen
+  })
+  afterEach(() => {
+    means = "handles"
   })
 
-  it.each([["a\0b"], [""]])("that is no path is refused: %j", async (path) => {
-    for (const [name, input] of attempts(path)) {
-      const code = name === "apply_patch" && path === "" ? "patch_malformed" : "invalid_arguments"
-      expect(await run(name, input), name).toMatchObject({ status: "error", error: { code } })
-    }
-  })
-
-  it("with links that go round in circles ends", async () => {
-    symlinkSync("b", inside("a"))
-    symlinkSync("a", inside("b"))
-    for (const [name, input] of attempts("a/x"))
-      expect(await run(name, input), name).toMatchObject({ status: "error", error: { code: "file_error" } })
-  })
-
-  it("with parts without end is refused", async () => {
-    for (const [name, input] of attempts(`${"a/".repeat(5_000)}x`))
-      expect(await run(name, input), name).toMatchObject({ status: "error", error: { code: "file_error" } })
-  })
-})
-
-describe("a path inside the workspace", () => {
-  it("may be absolute, and may go through links that stay inside", async () => {
-    mkdirSync(inside("real", "deep"), { recursive: true })
-    symlinkSync("real/deep", inside("short"))
-    symlinkSync(realpathSync(inside("real")), inside("absolute"))
-    symlinkSync("../../top.txt", inside("real", "deep", "up.txt"))
-    expect(await run("write_file", { path: "short/a.txt", content: "one" })).toMatchObject({
-      status: "success",
-      output: "real/deep/a.txt: 3 bytes written, a new file"
-    })
-    expect(await run("read_file", { path: "absolute/deep/a.txt" })).toMatchObject({ output: "one" })
-    expect(await run("read_file", { path: inside("short", "a.txt") })).toMatchObject({ output: "one" })
-    expect(await run("write_file", { path: "real/deep/up.txt", content: "top" })).toMatchObject({ status: "success" })
-    // The link was followed, not replaced.
-    expect(readFileSync(inside("top.txt"), "utf8")).toBe("top")
-    expect(readlinkSync(inside("real", "deep", "up.txt"))).toBe("../../top.txt")
-  })
-
-  it("of a workspace that is itself a link works", async () => {
-    symlinkSync(place.workspace, outside("by-link"))
-    const context = { ...place.context(), workspace: outside("by-link") }
-    const path = outside("by-link", "a.txt")
-    expect(await toolNamed("write_file").run({ path, content: "x" }, context)).toMatchObject({ status: "success" })
-    expect(readFileSync(inside("a.txt"), "utf8")).toBe("x")
-  })
-
-  it.each([[undefined], ["not there"], ["secret"]])("needs a workspace: %j", async (name) => {
-    const workspace = name === undefined ? undefined : outside(name)
-    for (const [tool, input] of attempts("a"))
-      expect(await toolNamed(tool).run(input, { ...place.context(), workspace }), tool).toMatchObject({
-        status: "error",
-        error: { code: "no_workspace" }
-      })
-  })
-})
-
-describe("a protected path", () => {
-  it.each([
-    [".git/hooks/pre-commit"],
-    [".git/config"],
-    [".GIT/config"],
-    ["sub/.git/hooks/x"],
-    [".git"],
-    ["linked/config"]
-  ])("of git is not written: %s", async (path) => {
-    mkdirSync(inside(".git", "hooks"), { recursive: true })
-    writeFileSync(inside(".git", "config"), "kept")
-    symlinkSync(".git", inside("linked"))
-    expect(await run("write_file", { path, content: "x" })).toMatchObject({
-      status: "sandbox_violation",
-      error: { code: "protected_path" }
-    })
-    expect(readFileSync(inside(".git", "config"), "utf8")).toBe("kept")
-    expect(existsSync(inside("sub"))).toBe(path.startsWith("sub"))
-    expect(existsSync(inside("sub", ".git"))).toBe(false)
-  })
-
-  it("of ECHS is neither read nor written nor listed", async () => {
-    const own = inside("state")
-    mkdirSync(own)
-    writeFileSync(join(own, "token"), "kept")
-    symlinkSync("state", inside("by-link"))
-    const tools = toolsWith(own)
-    for (const path of ["state/token", "by-link/token", "state"])
-      for (const [name, input] of attempts(path)) {
-        const outcome = await place.run(tools.find((tool) => tool.name === name)!, input)
-        expect(outcome, `${name} ${path}`).toMatchObject({
+  describe("a path out of the workspace", () => {
+    it.each([
+      ["up", () => "../secret"],
+      ["up and down again", () => "../far/away/secret"],
+      ["up from below", () => "a/b/../../../secret"],
+      ["absolute", () => outside("secret")],
+      ["absolute to the root", () => "/etc/passwd"],
+      ["through a link to a file", () => "link-file"],
+      ["through a link to a directory", () => "link-directory/secret"],
+      ["through a relative link", () => "link-relative/secret"],
+      ["through a link to a link", () => "link-twice/secret"],
+      ["through a dangling link", () => "link-dangling"],
+      ["into a dangling directory", () => "link-dangling/new"],
+      ["through a link inside a directory", () => "a/b/up/secret"],
+      ["beside the workspace, with its name as a prefix", () => "../workspace-other/x"]
+    ])("is refused: %s", async (_name, pathOf) => {
+      mkdirSync(inside("a", "b"), { recursive: true })
+      symlinkSync(outside("secret"), inside("link-file"))
+      symlinkSync(outside("far", "away"), inside("link-directory"))
+      symlinkSync("../far/away", inside("link-relative"))
+      symlinkSync("link-directory", inside("link-twice"))
+      symlinkSync(outside("not-there"), inside("link-dangling"))
+      symlinkSync("../../..", inside("a", "b", "up"))
+      for (const [name, input] of attempts(pathOf())) {
+        expect(await run(name, input), name).toMatchObject({
           status: "sandbox_violation",
-          error: { code: "protected_path" }
+          error: { code: "outside_workspace" }
         })
       }
-    const listed = await place.run(tools.find((tool) => tool.name === "list_files")!, { recursive: true })
-    expect(listed.output).toBe("by-link -> state")
-    expect(readFileSync(join(own, "token"), "utf8")).toBe("kept")
+      expect(isKept()).toBe(true)
+      expect(existsSync(outside("not-there"))).toBe(false)
+    })
+
+    it.each([["a\0b"], [""]])("that is no path is refused: %j", async (path) => {
+      for (const [name, input] of attempts(path)) {
+        const code = name === "apply_patch" && path === "" ? "patch_malformed" : "invalid_arguments"
+        expect(await run(name, input), name).toMatchObject({ status: "error", error: { code } })
+      }
+    })
+
+    it("with links that go round in circles ends", async () => {
+      symlinkSync("b", inside("a"))
+      symlinkSync("a", inside("b"))
+      for (const [name, input] of attempts("a/x"))
+        expect(await run(name, input), name).toMatchObject({ status: "error", error: { code: "file_error" } })
+    })
+
+    it("with parts without end is refused", async () => {
+      for (const [name, input] of attempts(`${"a/".repeat(5_000)}x`))
+        expect(await run(name, input), name).toMatchObject({ status: "error", error: { code: "file_error" } })
+    })
+  })
+
+  describe("a path inside the workspace", () => {
+    it("may be absolute, and may go through links that stay inside", async () => {
+      mkdirSync(inside("real", "deep"), { recursive: true })
+      symlinkSync("real/deep", inside("short"))
+      symlinkSync(realpathSync(inside("real")), inside("absolute"))
+      symlinkSync("../../top.txt", inside("real", "deep", "up.txt"))
+      expect(await run("write_file", { path: "short/a.txt", content: "one" })).toMatchObject({
+        status: "success",
+        output: "real/deep/a.txt: 3 bytes written, a new file"
+      })
+      expect(await run("read_file", { path: "absolute/deep/a.txt" })).toMatchObject({ output: "one" })
+      expect(await run("read_file", { path: inside("short", "a.txt") })).toMatchObject({ output: "one" })
+      expect(await run("write_file", { path: "real/deep/up.txt", content: "top" })).toMatchObject({ status: "success" })
+      // The link was followed, not replaced.
+      expect(readFileSync(inside("top.txt"), "utf8")).toBe("top")
+      expect(readlinkSync(inside("real", "deep", "up.txt"))).toBe("../../top.txt")
+    })
+
+    it("of a workspace that is itself a link works", async () => {
+      symlinkSync(place.workspace, outside("by-link"))
+      const context = { ...place.context(), workspace: outside("by-link") }
+      const path = outside("by-link", "a.txt")
+      expect(await toolNamed("write_file").run({ path, content: "x" }, context)).toMatchObject({ status: "success" })
+      expect(readFileSync(inside("a.txt"), "utf8")).toBe("x")
+    })
+
+    it.each([[undefined], ["not there"], ["secret"]])("needs a workspace: %j", async (name) => {
+      const workspace = name === undefined ? undefined : outside(name)
+      for (const [tool, input] of attempts("a"))
+        expect(await toolNamed(tool).run(input, { ...place.context(), workspace }), tool).toMatchObject({
+          status: "error",
+          error: { code: "no_workspace" }
+        })
+    })
+  })
+
+  describe("a protected path", () => {
+    it.each([
+      [".git/hooks/pre-commit"],
+      [".git/config"],
+      [".GIT/config"],
+      ["sub/.git/hooks/x"],
+      [".git"],
+      ["linked/config"]
+    ])("of git is not written: %s", async (path) => {
+      mkdirSync(inside(".git", "hooks"), { recursive: true })
+      writeFileSync(inside(".git", "config"), "kept")
+      symlinkSync(".git", inside("linked"))
+      expect(await run("write_file", { path, content: "x" })).toMatchObject({
+        status: "sandbox_violation",
+        error: { code: "protected_path" }
+      })
+      expect(readFileSync(inside(".git", "config"), "utf8")).toBe("kept")
+      expect(existsSync(inside("sub"))).toBe(path.startsWith("sub"))
+      expect(existsSync(inside("sub", ".git"))).toBe(false)
+    })
+
+    it("of ECHS is neither read nor written nor listed", async () => {
+      const own = inside("state")
+      mkdirSync(own)
+      writeFileSync(join(own, "token"), "kept")
+      symlinkSync("state", inside("by-link"))
+      const tools = toolsWith(own)
+      for (const path of ["state/token", "by-link/token", "state"])
+        for (const [name, input] of attempts(path)) {
+          const outcome = await place.run(tools.find((tool) => tool.name === name)!, input)
+          expect(outcome, `${name} ${path}`).toMatchObject({
+            status: "sandbox_violation",
+            error: { code: "protected_path" }
+          })
+        }
+      const listed = await place.run(tools.find((tool) => tool.name === "list_files")!, { recursive: true })
+      expect(listed.output).toBe("by-link -> state")
+      expect(readFileSync(join(own, "token"), "utf8")).toBe("kept")
+    })
   })
 })
 
@@ -275,5 +288,17 @@ describe("a write", () => {
     const outcome = await run("write_file", { path, content: "x" })
     expect(outcome).toMatchObject({ status: "error", error: { code: "file_error" } })
     expect(outcome.error?.message).toContain(message)
+  })
+})
+
+describe("what root writes", () => {
+  it("belongs to the owner of the directory it is in", async (context) => {
+    if (process.getuid?.() !== 0) return context.skip("needs root")
+    chownSync(place.workspace, 12_345, 12_345)
+    await run("write_file", { path: "new/deep/a.txt", content: "one" })
+    for (const path of ["new", "new/deep", "new/deep/a.txt"]) expect(statSync(inside(path)).uid, path).toBe(12_345)
+    chownSync(inside("new", "deep", "a.txt"), 0, 0)
+    await run("write_file", { path: "new/deep/a.txt", content: "two" })
+    expect(statSync(inside("new", "deep", "a.txt")).uid).toBe(0)
   })
 })

@@ -13,6 +13,7 @@ import { gitCommitTool, gitDiffTool, gitStatusTool } from "./git/GitTools.ts"
 import { workspaceDoor } from "./Kit.ts"
 import { grepTool } from "./search/Grep.ts"
 import { makeSearch } from "./search/Search.ts"
+import type { Means } from "./Workspace.ts"
 
 export interface WorkspaceToolsOptions {
   /** What ECHS itself keeps: no tool reads or writes there. */
@@ -22,11 +23,13 @@ export interface WorkspaceToolsOptions {
   /** Where programs are looked for, as in the variable PATH. */
   readonly path: string
   readonly home: string
+  /** How paths are held; the best there is, unless told. */
+  readonly means?: Means
 }
 
 export const workspaceTools = (options: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
-  const { blobs, home, ownDirectories, path, processes } = options
-  const door = workspaceDoor({ ownDirectories })
+  const { blobs, home, means, ownDirectories, path, processes } = options
+  const door = workspaceDoor({ ownDirectories, ...(means === undefined ? {} : { means }) })
   const inGit = { door, blobs, git: new Git({ processes, home }) }
   return [
     readFileTool({ door, blobs }),

@@ -3,7 +3,7 @@
 // can lead out, however often they are swapped meanwhile. Where the system has no such handles, paths are checked before
 // and after instead.
 import { constants, existsSync, type Stats } from "node:fs"
-import { lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, sep } from "node:path"
 import { ToolFailure } from "./Errors.ts"
 import { builtinLimits } from "./Limits.ts"
@@ -13,7 +13,10 @@ export const isInside = (root: string, path: string): boolean => {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
 
-const hasHandles = process.platform === "linux" && existsSync("/proc/self/fd")
+/** How directories are kept from being swapped: by open handles, or by looking before and after. */
+export type Means = "handles" | "looking"
+
+const bestMeans: Means = process.platform === "linux" && existsSync("/proc/self/fd") ? "handles" : "looking"
 const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = constants
 
 /** A directory, held open where the system allows it. */
@@ -23,11 +26,15 @@ export interface HeldDirectory {
   readonly release: () => Promise<void>
 }
 
-/** Refuses what is no directory, or a link to one. */
-export const holdDirectory = async (at: string): Promise<HeldDirectory> => {
-  if (!hasHandles) return { at, release: async () => undefined }
+const holdByHandle = async (at: string): Promise<HeldDirectory & { readonly handle: FileHandle }> => {
   const handle = await open(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-  return { at: `/proc/self/fd/${handle.fd}`, release: () => handle.close() }
+  return { at: `/proc/self/fd/${handle.fd}`, release: () => handle.close(), handle }
+}
+
+const holdByLooking = async (at: string): Promise<HeldDirectory> => {
+  const facts = await lstat(at)
+  if (!facts.isDirectory()) throw Object.assign(new Error(`${at} is no directory`), { code: "ENOTDIR" })
+  return { at, release: async () => undefined }
 }
 
 interface Step extends HeldDirectory {
@@ -122,7 +129,8 @@ class Walk {
   }
 
   private async enter(at: string, name: string): Promise<void> {
-    this.steps.push({ name, ...(await holdDirectory(at)) })
+    const { at: held, release } = await this.workspace.hold(at)
+    this.steps.push({ name, at: held, release })
     this.workspace.forbidOwnData(this.placeOf(undefined), this.path)
   }
 
@@ -146,9 +154,12 @@ class Walk {
     if (this.isLast) return this.located(part, undefined)
     this.protect(this.placeOf(part))
     if (this.options.makeDirectories !== true) return this.located(this.missingPlace(part), undefined)
-    await mkdir(at).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error
-    })
+    await mkdir(at).then(
+      () => this.workspace.giveAway(at, this.current.at),
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error
+      }
+    )
     this.again(part)
     return undefined
   }
@@ -218,7 +229,7 @@ class Walk {
       kind: kindOf(facts),
       facts,
       confirm: async () => {
-        const now = await (hasHandles ? readlink(at) : realpath(at)).catch(missing)
+        const now = await this.workspace.realPath(at)
         if (now !== real) throw new ToolFailure("file_changed", `${this.path} was moved while it was being worked on`)
       }
     }
@@ -228,6 +239,8 @@ class Walk {
 export interface WorkspaceOptions {
   /** Directories that no tool reads or writes: what ECHS itself keeps. */
   readonly ownDirectories?: ReadonlyArray<string>
+  /** The best there is, unless told. */
+  readonly means?: Means
 }
 
 export class Workspace {
@@ -235,11 +248,13 @@ export class Workspace {
   readonly root: string
   private readonly given: string
   readonly ownDirectories: ReadonlyArray<string>
+  private readonly means: Means
 
-  private constructor(root: string, given: string, ownDirectories: ReadonlyArray<string>) {
+  private constructor(root: string, given: string, options: Required<WorkspaceOptions>) {
     this.root = root
     this.given = given
-    this.ownDirectories = ownDirectories
+    this.ownDirectories = options.ownDirectories
+    this.means = options.means
   }
 
   static async open(path: string | undefined, options: WorkspaceOptions = {}): Promise<Workspace> {
@@ -250,7 +265,30 @@ export class Workspace {
     const own = await Promise.all(
       (options.ownDirectories ?? []).map((directory) => realpath(directory).catch(() => directory))
     )
-    return new Workspace(root, path, own)
+    return new Workspace(root, path, { ownDirectories: own, means: options.means ?? bestMeans })
+  }
+
+  /** A directory that stays the same one while it is held; refuses what is none, or a link to one. */
+  hold(at: string): Promise<HeldDirectory> {
+    return this.means === "handles" ? holdByHandle(at) : holdByLooking(at)
+  }
+
+  /** Where a held directory is now; nothing when it is gone. */
+  realPath(at: string): Promise<string | undefined> {
+    return (this.means === "handles" ? readlink(at) : realpath(at)).catch(missing)
+  }
+
+  /**
+   * A directory made by root belongs to whoever owns the one it is in: commands run as that user. By its handle, so
+   * that nothing else can be given away in its place.
+   */
+  async giveAway(at: string, parent: string): Promise<void> {
+    if (this.means !== "handles" || process.getuid?.() !== 0) return
+    const { gid, uid } = await stat(parent)
+    if (uid === 0) return
+    const made = await holdByHandle(at).catch(() => undefined)
+    await made?.handle.chown(uid, gid).catch(() => undefined)
+    await made?.release()
   }
 
   /** Finds what a path of the model leads to; it can be relied on until the work is done. */

@@ -2,7 +2,7 @@
 // Nothing is ever written through a link, and nothing is half written. What was there keeps its mode and owner.
 import { randomBytes } from "node:crypto"
 import { constants } from "node:fs"
-import { type FileHandle, lstat, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, lstat, open, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { ToolFailure } from "../Errors.ts"
 import type { Located, Workspace } from "../Workspace.ts"
@@ -18,11 +18,14 @@ const isAsExpected = async (at: string, expected: Expected): Promise<boolean> =>
   return now.ino === expected.ino && now.size === expected.size && now.mtimeMs === expected.mtimeMs
 }
 
-/** A file that replaces another looks like it; ownership only where this process may give it away. */
-const takeLooks = async (file: FileHandle, { facts }: Located): Promise<void> => {
-  if (facts === undefined) return
-  await file.chmod(facts.mode & 0o777)
-  await file.chown(facts.uid, facts.gid).catch(() => undefined)
+/**
+ * A file that replaces another looks like it; a new one belongs to whoever owns its directory, for commands run as that
+ * user when the server is root. Only root may give a file away; with others it stays as it is.
+ */
+const takeLooks = async (file: FileHandle, { directory, facts }: Located): Promise<void> => {
+  if (facts !== undefined) await file.chmod(facts.mode & 0o777)
+  const { gid, uid } = facts ?? (await stat(directory))
+  await file.chown(uid, gid).catch(() => undefined)
 }
 
 const writeBeside = async (beside: string, bytes: Uint8Array, located: Located): Promise<number> => {

@@ -4,7 +4,7 @@ import type { Dirent } from "node:fs"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { builtinLimits } from "../Limits.ts"
-import { holdDirectory, type Workspace } from "../Workspace.ts"
+import type { Workspace } from "../Workspace.ts"
 import { type IgnoreRules, isIgnored, rulesAbove, rulesIn } from "./Ignore.ts"
 
 export interface TreeEntry {
@@ -77,7 +77,7 @@ class Tree {
       this.tally.isCut = true
       return
     }
-    const held = await holdDirectory(entry.at).catch(passedOver)
+    const held = await this.request.workspace.hold(entry.at).catch(passedOver)
     if (held === undefined) return
     try {
       yield* this.walk(entry.path, held.at, rules, depth + 1)

@@ -181,22 +181,29 @@ export class McpConnection {
   /** Runs a tool by the name under which it is offered, to its one outcome. */
   async call(offered: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
     this.usedMs = this.options.monotonicMs()
-    const { name } = this.settings
     try {
-      const { waitMs } = this
-      if (this.session === undefined && waitMs > 0) await sleep(waitMs, context.signal)
-      if (context.signal.aborted) return { status: "cancelled" }
-      const session = await this.opened()
-      const tool = this.list.tools.find((one) => offeredName(name, one.name) === offered)
-      if (tool === undefined) throw new McpError("mcp_error", `it has no tool ${offered}`)
-      const result = await session.call(tool.name, input, context)
-      this.failures = 0
-      return outcomeOf(name, tool.name, result)
+      return await this.attempt(offered, input, context).catch((error: unknown) => {
+        const isOver = error instanceof McpError && error.failure === "mcp_session_over"
+        return isOver ? this.attempt(offered, input, context) : Promise.reject(error)
+      })
     } catch (error) {
-      return failureOf(name, asMcpError(error, "mcp_server_gone"))
+      return failureOf(this.settings.name, asMcpError(error, "mcp_server_gone"))
     } finally {
       this.usedMs = this.options.monotonicMs()
     }
+  }
+
+  private async attempt(offered: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+    const { name } = this.settings
+    const { waitMs } = this
+    if (this.session === undefined && waitMs > 0) await sleep(waitMs, context.signal)
+    if (context.signal.aborted) return { status: "cancelled" }
+    const session = await this.opened()
+    const tool = this.list.tools.find((one) => offeredName(name, one.name) === offered)
+    if (tool === undefined) throw new McpError("mcp_error", `it has no tool ${offered}`)
+    const result = await session.call(tool.name, input, context)
+    this.failures = 0
+    return outcomeOf(name, tool.name, result)
   }
 
   /** Closes what is open; the next use opens it again. */

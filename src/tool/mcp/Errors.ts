@@ -9,6 +9,8 @@ export type McpFailure =
   | "mcp_protocol_error"
   /** It answered with an error. */
   | "mcp_error"
+  /** It no longer knows the session, so it has done nothing: the same can be asked again in a new one. */
+  | "mcp_session_over"
   /** Too many servers are in use. */
   | "mcp_too_many"
   | "mcp_cancelled"

@@ -74,9 +74,11 @@ export class Peer {
     signal?.addEventListener("abort", onAbort)
     try {
       // Whoever does not take the request does not answer it either, and may still be waited for in vain.
-      this.write(rpc.request(id, method, params)).catch((error: unknown) =>
-        answer.reject(asMcpError(error, "mcp_unavailable"))
-      )
+      this.write(rpc.request(id, method, params)).catch((error: unknown) => {
+        const failure = asMcpError(error, "mcp_unavailable")
+        answer.reject(failure)
+        if (failure.failure === "mcp_session_over") void this.close(failure.message)
+      })
       return await answer.promise
     } finally {
       clearTimeout(timer)
@@ -145,8 +147,8 @@ export class Peer {
     this.handlers.onClosed(reason)
   }
 
-  async close(): Promise<void> {
-    this.finish("the connection was closed")
+  async close(reason = "the connection was closed"): Promise<void> {
+    this.finish(reason)
     await this.transport?.close()
   }
 }

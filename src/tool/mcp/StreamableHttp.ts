@@ -89,7 +89,9 @@ class HttpTransport implements Transport {
     const { status } = response
     if (status >= 200 && status < 300) return
     const text = response.body === null ? "" : await bodyText(response.body).catch(() => "")
-    if (status === 404 && this.session !== undefined) this.finish("it no longer knows the session")
+    // The protocol says 404; servers that were restarted also say 400.
+    if ((status === 404 || status === 400) && this.session !== undefined)
+      throw new McpError("mcp_session_over", "it no longer knows the session")
     const told = parseMessages(text)?.find(({ type }) => type === "error")
     const reason = told?.type === "error" ? told.message : text.slice(0, 200)
     throw new McpError(status >= 300 && status < 400 ? "mcp_unavailable" : "mcp_error", `HTTP ${status}: ${reason}`)
@@ -170,8 +172,10 @@ class HttpTransport implements Transport {
         await this.resume(exchange)
         failures = 0
       } catch (error) {
+        if (!(error instanceof McpError)) return
+        if (error.failure === "mcp_session_over") return this.finish(error.message)
         // A server that offers no such stream says so at once.
-        if (!(error instanceof McpError) || error.failure !== "mcp_unavailable") return
+        if (error.failure !== "mcp_unavailable") return
         failures += 1
       }
       const isShort = this.options.monotonicMs() - startedMs < 1_000

@@ -14,7 +14,6 @@ export interface FollowGoalOptions {
   readonly signal: AbortSignal
   /** The plan waits for a person before it starts. */
   readonly review: boolean
-  readonly onRune?: (rune: AnyRune) => Promise<void>
 }
 
 const refreshMs = 500
@@ -24,7 +23,11 @@ export const followGoal = async (options: FollowGoalOptions): Promise<Board> => 
   const board = new Board(planId)
   const lines = new GoalLines(terminal, board)
   const since = performance.now()
-  const refresh = (): void => terminal.status(lines.status(performance.now() - since))
+  // A line that is replaced would run over a question.
+  let isAsking = false
+  const refresh = (): void => {
+    if (!isAsking) terminal.status(lines.status(performance.now() - since))
+  }
   const timer = setInterval(refresh, refreshMs)
   try {
     for await (const item of client.tail(conversationId, { signal })) {
@@ -32,7 +35,13 @@ export const followGoal = async (options: FollowGoalOptions): Promise<Board> => 
       const { rune } = item
       board.apply(rune)
       for (const line of lines.linesOf(rune)) terminal.write(`${line}\n`)
-      await attend(options, rune, timer)
+      const question = questionIn(options, rune)
+      if (question !== undefined) {
+        isAsking = true
+        terminal.status(undefined)
+        await question()
+        isAsking = false
+      }
       if (board.end !== undefined) break
       refresh()
     }
@@ -44,22 +53,17 @@ export const followGoal = async (options: FollowGoalOptions): Promise<Board> => 
   return board
 }
 
-const attend = async (options: FollowGoalOptions, rune: AnyRune, timer: NodeJS.Timeout): Promise<void> => {
+/** What a person has to answer before it goes on. */
+const questionIn = (options: FollowGoalOptions, rune: AnyRune): (() => Promise<void>) | undefined => {
   const { planId, review } = options
   const { call_id: callId, plan_id: ofPlan } = rune.payload as { readonly call_id?: string; readonly plan_id?: string }
-  await options.onRune?.(rune)
-  if (rune.kind === "tool.approval_requested") {
-    // A line that is replaced would run over the question.
-    timer.unref()
-    options.terminal.status(undefined)
-    await decide({ ...options, after: rune.event_id }, String(callId))
-  } else if (review && rune.kind === "plan.created" && ofPlan === planId) await judge(options)
+  if (rune.kind === "tool.approval_requested") return () => decide({ ...options, after: rune.event_id }, String(callId))
+  return review && rune.kind === "plan.created" && ofPlan === planId ? () => judge(options) : undefined
 }
 
 /** Puts the plan to whoever can answer. */
 const judge = async ({ client, conversationId, planId, signal, terminal }: FollowGoalOptions): Promise<void> => {
   const plan = { conversation_id: conversationId, plan_id: planId }
-  terminal.status(undefined)
   if (!terminal.isAnswered) {
     terminal.complain(
       `the plan waits: echs plan approve ${conversationId}, or echs plan reject ${conversationId} --reason …\n`

@@ -97,18 +97,24 @@ const blobPort = ({ blobs }: Store): BlobPort => ({
 })
 
 const toolsOf = async ({ tools }: ServeOptions, store: Store, log: Log): Promise<AssembledTools> => {
-  if (typeof tools === "function") return tools({ blobs: blobPort(store), log })
-  return { tools: tools ?? functionTools([]), close: async () => undefined }
+  if (typeof tools !== "function") return { tools: tools ?? functionTools([]), close: async () => undefined }
+  try {
+    return await tools({ blobs: blobPort(store), log })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }
 
 const runtimeOf = (
   options: ServeOptions,
   {
     extensions,
+    notice,
     runner,
     store,
     tools
-  }: Pick<AssembledTools, "extensions" | "runner" | "tools"> & { readonly store: Store },
+  }: Pick<AssembledTools, "extensions" | "notice" | "runner" | "tools"> & { readonly store: Store },
   log: Log,
   door: () => Door
 ): RuntimeOptions => {
@@ -144,7 +150,7 @@ const runtimeOf = (
     onDurable: (conversationId, runes) => {
       door().server?.notice(conversationId, runes)
       door().traces?.notice(runes)
-      extensions?.notice(runes)
+      notice?.(runes)
     },
     onCrash: (conversationId, work, cause) =>
       log.write("error", "work crashed", {
@@ -191,9 +197,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const log = makeLog({ level: options.logLevel ?? "info", nowMs: () => Date.now(), writeLine })
   const token = options.token ?? ensureToken(dataDirectory)
   const store = await openStore(options, log)
+  const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
   try {
     const door = makeDoor(options, log)
-    const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
     const runtime = runtimeOf(options, { store, ...assembled }, log, () => door)
     const conversations = makeConversations(runtime)
     const { extensions } = assembled
@@ -249,6 +255,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       }
     }
   } catch (error) {
+    await closeTools()
     await store.close()
     throw error
   }

@@ -5,6 +5,7 @@ import type { Runner } from "../autonomy/Desk.ts"
 import { partOf } from "../autonomy/TeamTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
 import type { Environment } from "../config/Environment.ts"
+import type { AnyRune } from "../rune/Rune.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
 import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
 import { makeAskUser } from "../tool/builtin/question/AskUser.ts"
@@ -45,6 +46,8 @@ export interface AssembledTools {
   readonly runner?: Runner
   /** Writes down for the whole server what a person allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
+  /** Told of what became durable: shell sessions end with their conversation. */
+  readonly notice?: (runes: ReadonlyArray<AnyRune>) => void
   /** Ends what the tools still have running. */
   readonly close: () => Promise<void>
 }
@@ -97,6 +100,11 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     ...(extensions === undefined ? {} : { extensions }),
     runner: { contained: sandbox.contained, run: (request) => processes.run(request) },
     learn: (rule) => book.learn(rule),
+    notice: (runes) => {
+      extensions?.notice(runes)
+      for (const { conversation_id, kind } of runes)
+        if (kind === "session.closing") void bash.closeConversation(conversation_id)
+    },
     close: async () => {
       await extensions?.close()
       await bash.close()

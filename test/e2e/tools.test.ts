@@ -1,6 +1,7 @@
 // Goal: with the tools of a real server, a batch keeps its rules: results in the order of the calls, readers side by side,
 // writers one after the other, one result each; arguments, edits by an approver and long outputs go the whole way.
 // Method: a server with the assembled tools and its real sandbox, a scripted model, a plain client.
+import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
@@ -195,6 +196,17 @@ describe("a long output", () => {
     expect(again.of("tool.result")[0]?.["output"]).toBe(
       "50000\n50001\n… up to line 50001 of 100000; offset 50002 goes on …\n"
     )
+  })
+})
+
+describe("a shell session", () => {
+  it("stays between calls, and ends with its conversation", async () => {
+    const { id, socket } = await begin([["bash", { session: "s", command: "sleep 86473 & echo started" }]], freely)
+    await socket.rune("turn.completed")
+    const running = (): string => spawnSync("pgrep", ["-f", "sleep 86473"], { encoding: "utf8" }).stdout
+    expect(running()).not.toBe("")
+    await socket.ok("conversation.close", { conversation_id: id, reason: "done" })
+    await expect.poll(running, { timeout: 5_000 }).toBe("")
   })
 })
 

@@ -153,7 +153,11 @@ describe("a question", () => {
     })
     const inbox = echs(["approve"]).stdout
     for (const part of [id, "call_1", "ls  -a", workspace, "without the network", "root"]) expect(inbox).toContain(part)
-    await socket.ok("approval.deny", { conversation_id: id, call_id: item["call_id"] })
+    expect(echs(["approve", "call_999"])).toMatchObject({ code: 2, stderr: expect.stringContaining("call_999") })
+    const call = echs(["deny", "call_1", "--json"])
+    const waiting = json(["approve"]).items.filter((one: Json) => one["call_id"] === "call_1")
+    expect(call.code).toBe(waiting.length === 0 ? 0 : 2)
+    if (call.code === 2) await socket.ok("approval.deny", { conversation_id: id, call_id: item["call_id"] })
     const edit = await asked(socket, id, "write")
     expect((edit["shown_as"] as Json)["diff"]).toContain("+one")
     await socket.ok("approval.deny", { conversation_id: id, call_id: edit["call_id"], interrupt: true })

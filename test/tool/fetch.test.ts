@@ -1,13 +1,20 @@
 // Goal: `fetch_url` gives a model the text of a page, within bounds. Method: a real server that serves pages, odd ones,
 // packed ones and ones without end.
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { createServer, type RequestListener, type Server } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { TLSSocket } from "node:tls"
 import { gzipSync } from "node:zlib"
 import { afterEach, describe, expect, it } from "vitest"
 import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
 import { readHtml } from "#src/tool/builtin/fetch/Html.ts"
 import { fetchLimits } from "#src/tool/builtin/fetch/Limits.ts"
 import type { ToolContext } from "#src/tool/Port.ts"
+import { type Part, programRuns, requirePart } from "../support/require.ts"
 
 const open = new Set<Server>()
 afterEach(() => {
@@ -143,6 +150,51 @@ describe("a page", () => {
     const tool = makeFetchUrl()
     expect(tool.access({ url: "https://example.org/x" })).toEqual({ url: "https://example.org/x" })
     expect(tool).toMatchObject({ mutating: false, effect_class: "idempotent", provenance: "builtin" })
+  })
+})
+
+const openssl: Part = {
+  name: "openssl",
+  isThere: () => programRuns("openssl", ["version"]),
+  remedy: "apt-get install openssl"
+}
+
+/** A server with a certificate of its own for the name, and that certificate. */
+const serveSecurely = async (name: string) => {
+  const directory = mkdtempSync(join(tmpdir(), "echs-tls-"))
+  const [key, cert] = [join(directory, "key.pem"), join(directory, "cert.pem")]
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`]
+  const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+  spawnSync("openssl", [...made, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" })
+  const pem = { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
+  rmSync(directory, { recursive: true })
+  const named: Array<string> = []
+  const server = createSecureServer(pem, (request, response) => {
+    named.push((request.socket as TLSSocket).servername || "")
+    response.writeHead(200, { "content-type": "text/plain" }).end("secure")
+  })
+  open.add(server)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return { port: (server.address() as AddressInfo).port, certificate: pem.cert, named }
+}
+
+describe("a page over https", () => {
+  const get = (port: number, certificates?: string) =>
+    makeFetchUrl({
+      resolve: async () => ["93.184.216.34"],
+      dial: () => ({ host: "127.0.0.1", port }),
+      ...(certificates === undefined ? {} : { certificates })
+    }).run({ url: "https://example.org/" }, { signal: new AbortController().signal } as unknown as ToolContext)
+
+  it("is read when the certificate is of the host that was asked for, and not otherwise", async (context) => {
+    requirePart(context, openssl)
+    const right = await serveSecurely("example.org")
+    expect(await get(right.port, right.certificate)).toMatchObject({ status: "success" })
+    expect(right.named).toEqual(["example.org"])
+    expect(await get(right.port)).toMatchObject({ status: "error", error: { code: "fetch_failed" } })
+    const wrong = await serveSecurely("other.example")
+    expect(await get(wrong.port, wrong.certificate)).toMatchObject({ error: { code: "fetch_failed" } })
+    expect(wrong.named).toEqual([])
   })
 })
 

@@ -105,6 +105,12 @@ describe("the rules of a server", () => {
     expect(() => readPolicyFile(text)).toThrow(PolicyUnreadable)
   })
 
+  it("are as the documentation shows them", () => {
+    const text = readFileSync(new URL("../../docs/POLICY.md", import.meta.url), "utf8")
+    const [, example = ""] = /```json\n([\s\S]*?)```/.exec(text) ?? []
+    expect(readPolicyFile(example).rules.length).toBeGreaterThan(3)
+  })
+
   it("follow the file as it changes", () => {
     const book = open()
     expect(evaluate({ ...question, rules: book.rules }).verdict).toBe("allow")

@@ -19,6 +19,8 @@ export const limits = {
   /** Kept of what a check printed. */
   evidenceDetailCharsMax: 2_000,
   reportBytesMax: 4 * 1024 * KIB,
+  /** The longest that one timer runs; longer waits are several. */
+  timerMsMax: 86_400_000,
   gitTimeoutMs: 120_000,
   gitOutputCharsMax: 1024 * KIB,
   /** Files that a listing of a workspace without git remembers. */

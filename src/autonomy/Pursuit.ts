@@ -1,6 +1,7 @@
 // Does what the goal of a conversation needs next, one piece of work at a time as the machine lists them. Every piece
 // ends in one command that puts its outcome on record with all that belongs to it; cut off before that, it is simply
 // done again, and what it does before is of a kind that may be.
+import { setTimeout as sleep } from "node:timers/promises"
 import type { Command } from "../machine/Command.ts"
 import type { PlanEffect, PlanWork } from "../machine/PlanEffects.ts"
 import { criticIdOf, isActive, isLost, orchestratorIdOf, workerIdOf } from "../machine/Schedule.ts"
@@ -86,6 +87,8 @@ export class Pursuit {
         return this.unblock(scene, work)
       case "Stop":
         return this.stop(scene, work)
+      case "Deadline":
+        return this.deadline(scene, work)
       case "BreakTurn":
         return this.breakTurn(work)
       case "Dismiss":
@@ -301,6 +304,24 @@ export class Pursuit {
       _tag: "AdvancePlan",
       plan_id: planId,
       step: { _tag: step, payload: { plan_id: planId, reason, summary: detail } },
+      dismiss: [orchestratorIdOf(planId)]
+    })
+  }
+
+  /** Time in a log never runs backwards, so neither does the wait for a time that is written there. */
+  private async deadline({ plan, signal, state }: Scene, { due_ms: dueMs }: Of<"Deadline">): Promise<void> {
+    const { plan_id: planId } = plan
+    for (;;) {
+      const leftMs = dueMs - Math.max(this.desk.nowMs(), state.last_ms)
+      if (leftMs <= 0) break
+      await sleep(Math.min(leftMs, limits.timerMsMax), undefined, { signal, ref: false }).catch(() => undefined)
+      if (signal.aborted) return
+    }
+    const payload = { plan_id: planId, reason: "budget_exhausted", summary: "the time for it is over" }
+    await this.submit({
+      _tag: "AdvancePlan",
+      plan_id: planId,
+      step: { _tag: "ExhaustBudget", payload },
       dismiss: [orchestratorIdOf(planId)]
     })
   }

@@ -51,15 +51,6 @@ const spending = (state: ConversationState, plan: PlanState): Broken | undefined
     : { reason: "spend_without_progress", detail: `${spent} tokens were used since the last progress; ${max} may be` }
 }
 
-/** Time passes whether anybody works or not; it is looked at whenever something happens. */
-const lateness = (state: ConversationState, plan: PlanState): Broken | undefined => {
-  const max = plan.budget?.wall_ms
-  const passed = state.last_ms - plan.started_ms
-  return max === undefined || passed <= max
-    ? undefined
-    : { reason: "budget_exhausted", detail: `${passed} ms have passed; ${max} may` }
-}
-
 const lostInLoop = (plan: PlanState): Broken | undefined => {
   for (const task of plan.tasks) {
     const { failure } = task
@@ -78,7 +69,7 @@ const replans = (plan: PlanState): Broken | undefined => {
 
 /** Why the loop must not go on, if it must not. */
 export const loopBroken = (state: ConversationState, plan: PlanState): Broken | undefined =>
-  pingPong(plan) ?? replans(plan) ?? lateness(state, plan) ?? spending(state, plan) ?? lostInLoop(plan)
+  pingPong(plan) ?? replans(plan) ?? spending(state, plan) ?? lostInLoop(plan)
 
 const isSame = (left: CallRecord, right: CallRecord): boolean =>
   left.tool_name === right.tool_name &&

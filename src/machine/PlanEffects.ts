@@ -26,7 +26,9 @@ export type PlanWork =
   | { readonly _tag: "Review"; readonly iteration: number }
   | { readonly _tag: "Block"; readonly task_ids: ReadonlyArray<TaskId>; readonly reason: string }
   | { readonly _tag: "Unblock"; readonly task_ids: ReadonlyArray<TaskId> }
-  | ({ readonly _tag: "Stop"; readonly step: "BreakLoop" | "GiveUp" | "ExhaustBudget" } & Broken)
+  | ({ readonly _tag: "Stop"; readonly step: "BreakLoop" | "GiveUp" } & Broken)
+  /** ExhaustBudget when the time has come. */
+  | { readonly _tag: "Deadline"; readonly due_ms: number }
   /** An agent's turn goes round in circles. */
   | ({ readonly _tag: "BreakTurn"; readonly agent_id: AgentId } & Broken)
   /** The goal is over: its agents go. */
@@ -57,6 +59,8 @@ const keyOf = (plan: PlanState, work: PlanWork): string => {
       return `${name} ${work.iteration}`
     case "Block":
       return `${name} ${plan.blocks}`
+    case "Deadline":
+      return `${name} ${work.due_ms}`
     case "Stop":
       return `${name} ${work.reason}`
     case "BreakTurn":
@@ -65,10 +69,7 @@ const keyOf = (plan: PlanState, work: PlanWork): string => {
   }
 }
 
-const stop = (broken: Broken): PlanWork => {
-  const step = broken.reason === "budget_exhausted" ? "ExhaustBudget" : "BreakLoop"
-  return { _tag: "Stop", step, ...broken }
-}
+const stop = (broken: Broken): PlanWork => ({ _tag: "Stop", step: "BreakLoop", ...broken })
 
 /** It has done all it was asked to, or can do no more. */
 const isFinished = (agent: AgentState | undefined): boolean =>
@@ -175,6 +176,10 @@ const circles = (team: ReadonlyArray<AgentState>): ReadonlyArray<PlanWork> =>
     return broken === undefined ? [] : [{ _tag: "BreakTurn", agent_id: agent.agent_id, ...broken }]
   })
 
+/** Time passes whether anybody works or not. */
+const deadline = ({ budget, started_ms: startedMs }: PlanState): ReadonlyArray<PlanWork> =>
+  budget?.wall_ms === undefined ? [] : [{ _tag: "Deadline", due_ms: startedMs + budget.wall_ms }]
+
 /** Whoever speaks its last words may finish them, unless the goal was stopped. */
 const dismissal = (plan: PlanState, team: ReadonlyArray<AgentState>, lead: AgentId): ReadonlyArray<PlanWork> => {
   const isQuiet = plan.status === "stopped" || team.every((agent) => agent.turn === null)
@@ -188,6 +193,6 @@ export const planEffects = (state: ConversationState): ReadonlyArray<PlanEffect>
   const lead = orchestratorIdOf(plan.plan_id)
   const team = familyOf(state, lead)
   const isOver = autonomy.terminal.includes(plan.status)
-  const works = isOver ? dismissal(plan, team, lead) : [...underWay(state, plan), ...circles(team)]
+  const works = isOver ? dismissal(plan, team, lead) : [...underWay(state, plan), ...circles(team), ...deadline(plan)]
   return works.map((work) => ({ _tag: "PlanWork", key: keyOf(plan, work), plan_id: plan.plan_id, work }))
 }

@@ -280,6 +280,13 @@ describe("a goal that is stopped from outside", () => {
     expect((await talk.state()).session.status).toBe("active")
   })
 
+  it("stops when its time is over, whoever is waited for", async () => {
+    const { end, talk } = await pursue("endless", { budget: { wall_ms: 300 } })
+    expect(end.payload).toMatchObject({ reason: "budget_exhausted" })
+    expect((end.payload as { summary: string }).summary).toMatch(/the time for it is over/)
+    await talk.until("agent.terminated", 3)
+  })
+
   it("fails the task of a worker that has used up its own budget, and nothing else", async () => {
     const { end, talk } = await pursue("expensive", { options: { task_budget: { tokens: 1_000 } } })
     expect(end.payload).toMatchObject({ reason: "unresolvable" })

@@ -381,10 +381,12 @@ describe("a loop breaker", () => {
     story.request()
     story.respond([textItem("more")])
     expect(story.work("Stop")).toMatchObject({ step: "BreakLoop", reason: "spend_without_progress" })
-    const late = new PlanStory().goal({ budget: { wall_ms: 20 } }).carry("Plan")
-    late.nowMs += 30
-    late.speak(leadId)
-    expect(late.work("Stop")).toMatchObject({ step: "ExhaustBudget", reason: "budget_exhausted" })
+    const late = new PlanStory().goal({ budget: { wall_ms: 20 } })
+    expect(late.works).toEqual(["Plan", "Deadline"])
+    expect(late.work("Deadline").due_ms).toBe(late.plan.started_ms + 20)
+    late.carry("Deadline")
+    expect(late.plan).toMatchObject({ status: "stopped", reason: "budget_exhausted" })
+    expect(late.works).toEqual([])
   })
 
   it("counts what is achieved as progress", () => {

@@ -99,6 +99,12 @@ export const planCommand = (state: ConversationState, { work }: PlanEffect, outc
         step: { _tag: work.step, payload: { plan_id, reason: work.reason, summary: work.detail } },
         dismiss: [lead]
       }
+    case "Deadline":
+      return {
+        ...advance,
+        step: { _tag: "ExhaustBudget", payload: { plan_id, reason: "budget_exhausted" } },
+        dismiss: [lead]
+      }
     case "BreakTurn": {
       const { agent_id, detail: message, reason } = work
       return {

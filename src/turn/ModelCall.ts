@@ -124,6 +124,11 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, s
     return yield* providerError({ kind: "malformed_response", provider: origin.provider, message, retryable: false })
   })
 
+interface Spoken {
+  readonly heard: Listener
+  readonly stopReason: StopReason
+}
+
 /** The call itself, inside the provider's limiter and breaker. */
 const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest) =>
   Effect.gen(function* () {
@@ -132,11 +137,11 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
     const heard = new Listener(options, pending, attempt.requestId)
     attempt.heard = heard
     const answered = call(resolved.provider, request, heard.sink, { callMs: pending.timeout_ms })
-    yield* Effect.raceFirst(answered, heard.overflow).pipe(
+    return yield* Effect.raceFirst(answered, heard.overflow).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
       Effect.tapError(() => Effect.promise(() => heard.finish())),
       Effect.ensuring(Effect.sync(() => heard.close())),
-      Effect.flatMap(({ stopReason }) => receive(options, attempt, heard, stopReason))
+      Effect.map(({ stopReason }): Spoken => ({ heard, stopReason }))
     )
   })
 
@@ -193,6 +198,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const request = build()
     const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, request, build).pipe(
       Effect.flatMap((fitting) => options.models.run(resolved.provider.name, speak(options, attempt, fitting))),
+      // Outside of the breaker: once the answer is on record this work is over and stopped, which says nothing about
+      // the provider. It did answer.
+      Effect.flatMap(({ heard, stopReason }) => receive(options, attempt, heard, stopReason)),
       Effect.catchTags({
         NotWanted: () => Effect.void,
         ProviderError: (error) =>

@@ -2,6 +2,7 @@
 // and the chain to the frame before. Encoding and walking are plain loops over one buffer: they run
 // for every rune that is written, read back or sent to a client.
 import { crc32cOf } from "./Crc32c.ts"
+import { getU64, setU64 } from "./U64.ts"
 
 export const FRAME_MAGIC = 0x454e5552 // "RUNE"
 export const FRAME_VERSION = 1
@@ -39,7 +40,6 @@ const offset = {
 } as const
 /** The checksum covers everything after itself. */
 const CRC_FROM = 8
-const TWO_32 = 2 ** 32
 
 export interface FrameFields {
   readonly flags: number
@@ -74,8 +74,7 @@ export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields
   )
   view.setUint32(start + offset.stream, fields.stream, true)
   view.setUint32(start + offset.previousCrc, fields.previousCrc, true)
-  view.setUint32(start + offset.eventId, fields.eventId % TWO_32, true)
-  view.setUint32(start + offset.eventId + 4, Math.floor(fields.eventId / TWO_32), true)
+  setU64(view, start + offset.eventId, fields.eventId)
   const crc = crc32cOf(bytes, start + CRC_FROM, start + FRAME_HEADER_BYTES + bodyBytes, 0)
   view.setUint32(start + offset.crc, crc, true)
   return crc
@@ -90,14 +89,11 @@ export const frameStream = (view: DataView, start: number): number => view.getUi
 export const frameCrc = (view: DataView, start: number): number => view.getUint32(start + offset.crc, true)
 export const framePreviousCrc = (view: DataView, start: number): number =>
   view.getUint32(start + offset.previousCrc, true)
-export const frameEventId = (view: DataView, start: number): number =>
-  view.getUint32(start + offset.eventId, true) + view.getUint32(start + offset.eventId + 4, true) * TWO_32
+export const frameEventId = (view: DataView, start: number): number => getU64(view, start + offset.eventId)
 
 /** The last event id a frame stands for: its own, or the end of the range that a thinned marker replaces. */
 export const frameLastId = (view: DataView, start: number): number =>
-  frameKindOf(view, start) === frameKind.thinned
-    ? view.getUint32(start + FRAME_HEADER_BYTES, true) + view.getUint32(start + FRAME_HEADER_BYTES + 4, true) * TWO_32
-    : frameEventId(view, start)
+  frameKindOf(view, start) === frameKind.thinned ? getU64(view, start + FRAME_HEADER_BYTES) : frameEventId(view, start)
 
 export const THINNED_BODY_BYTES = 8
 
@@ -107,8 +103,7 @@ export const sealThinned = (
   start: number,
   range: { from: number; to: number; previousCrc: number; flags: number }
 ): number => {
-  bytes.view.setUint32(start + FRAME_HEADER_BYTES, range.to % TWO_32, true)
-  bytes.view.setUint32(start + FRAME_HEADER_BYTES + 4, Math.floor(range.to / TWO_32), true)
+  setU64(bytes.view, start + FRAME_HEADER_BYTES, range.to)
   return sealFrame(bytes, start, THINNED_BODY_BYTES, {
     flags: range.flags,
     kind: frameKind.thinned,

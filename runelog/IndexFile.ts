@@ -4,25 +4,18 @@
 import { crc32c } from "./Crc32c.ts"
 import { bytesOf } from "./Frame.ts"
 import { emptyIndex, type SparseIndex } from "./LogState.ts"
+import { getU64, setU64 } from "./U64.ts"
 
 const MAGIC = Buffer.from("ECHSIDX\n", "latin1")
 const VERSION = 1
 const HEADER_BYTES = 32
 const ENTRY_BYTES = 20
-const TWO_32 = 2 ** 32
 
 export interface IndexContent {
   readonly index: SparseIndex
   /** The segment was synced up to here, its seal included. */
   readonly durableBytes: number
 }
-
-const setNumber = (view: DataView, position: number, value: number) => {
-  view.setUint32(position, value % TWO_32, true)
-  view.setUint32(position + 4, Math.floor(value / TWO_32), true)
-}
-const getNumber = (view: DataView, position: number) =>
-  view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
 
 /** Where an entry lies in the file. */
 const indexEntryOffset = (entry: number): number => HEADER_BYTES + entry * ENTRY_BYTES
@@ -33,11 +26,11 @@ export const encodeIndex = (content: IndexContent): Buffer => {
   MAGIC.copy(bytes.buffer)
   bytes.view.setUint32(12, VERSION, true)
   bytes.view.setUint32(16, ids.length, true)
-  setNumber(bytes.view, 24, content.durableBytes)
+  setU64(bytes.view, 24, content.durableBytes)
   for (let entry = 0; entry < ids.length; entry++) {
     const start = indexEntryOffset(entry)
-    setNumber(bytes.view, start, ids[entry]!)
-    setNumber(bytes.view, start + 8, offsets[entry]!)
+    setU64(bytes.view, start, ids[entry]!)
+    setU64(bytes.view, start + 8, offsets[entry]!)
     bytes.view.setUint32(start + 16, crcs[entry]!, true)
   }
   bytes.view.setUint32(8, crc32c(bytes.buffer, 12, bytes.buffer.length, 0), true)
@@ -55,9 +48,9 @@ export const decodeIndex = (buffer: Buffer): IndexContent | undefined => {
   const index = emptyIndex()
   for (let entry = 0; entry < entries; entry++) {
     const start = indexEntryOffset(entry)
-    index.ids.push(getNumber(view, start))
-    index.offsets.push(getNumber(view, start + 8))
+    index.ids.push(getU64(view, start))
+    index.offsets.push(getU64(view, start + 8))
     index.crcs.push(view.getUint32(start + 16, true))
   }
-  return { index, durableBytes: getNumber(view, 24) }
+  return { index, durableBytes: getU64(view, 24) }
 }

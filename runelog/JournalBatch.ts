@@ -3,6 +3,7 @@
 // tell it from the older batches that a recycled file still holds: sequence, writer nonce and chain.
 import { crc32c } from "./Crc32c.ts"
 import { type Bytes, bytesOf } from "./Frame.ts"
+import { getU64, setU64 } from "./U64.ts"
 
 export const JOURNAL_PAGE_BYTES = 4096
 export const JOURNAL_VERSION = 1
@@ -11,7 +12,6 @@ export const BATCH_HEADER_BYTES = 64
 export const GROUP_HEADER_BYTES = 10
 const BATCH_MAGIC = 0x48435442 // "BTCH"
 const FILE_MAGIC = Buffer.from("ECHSJNL\n", "latin1")
-const TWO_32 = 2 ** 32
 
 const at = {
   magic: 0,
@@ -38,13 +38,6 @@ export interface BatchHeader {
   readonly groups: number
 }
 
-const setId = (view: DataView, position: number, value: number) => {
-  view.setUint32(position, value % TWO_32, true)
-  view.setUint32(position + 4, Math.floor(value / TWO_32), true)
-}
-const getId = (view: DataView, position: number): number =>
-  view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
-
 /** Completes the batch whose payload lies behind the header's place at `start`; returns the header's checksum. */
 export const sealBatch = (bytes: Bytes, start: number, header: Omit<BatchHeader, "payloadCrc">): number => {
   const { buffer, view } = bytes
@@ -53,7 +46,7 @@ export const sealBatch = (bytes: Bytes, start: number, header: Omit<BatchHeader,
   view.setUint32(start + at.magic, BATCH_MAGIC, true)
   view.setUint32(start + at.payloadBytes, header.payloadBytes, true)
   view.setUint32(start + at.payloadCrc, crc32c(buffer, payload, payload + header.payloadBytes, 0), true)
-  setId(view, start + at.sequence, header.sequence)
+  setU64(view, start + at.sequence, header.sequence)
   view.setBigUint64(start + at.nonce, header.nonce, true)
   view.setUint32(start + at.previousHeaderCrc, header.previousHeaderCrc, true)
   view.setUint32(start + at.groups, header.groups, true)
@@ -76,7 +69,7 @@ export const readBatchHeader = (
     headerCrc,
     payloadBytes: view.getUint32(start + at.payloadBytes, true),
     payloadCrc: view.getUint32(start + at.payloadCrc, true),
-    sequence: getId(view, start + at.sequence),
+    sequence: getU64(view, start + at.sequence),
     nonce: view.getBigUint64(start + at.nonce, true),
     previousHeaderCrc: view.getUint32(start + at.previousHeaderCrc, true),
     groups: view.getUint32(start + at.groups, true)
@@ -158,7 +151,7 @@ export const encodeJournalFileHeader = (header: Omit<JournalFileHeader, "version
   FILE_MAGIC.copy(bytes.buffer)
   bytes.view.setUint16(12, JOURNAL_VERSION, true)
   bytes.buffer.write(header.directoryId, 16, "latin1")
-  setId(bytes.view, 48, header.bytes)
+  setU64(bytes.view, 48, header.bytes)
   bytes.view.setUint32(8, crc32c(bytes.buffer, 12, BATCH_HEADER_BYTES, 0), true)
   return bytes.buffer
 }
@@ -175,5 +168,5 @@ export const decodeJournalFileHeader = (buffer: Buffer): DecodedJournalFileHeade
     return { _tag: "Fault", reason: "journal header checksum mismatch" }
   }
   const directoryId = buffer.toString("latin1", 16, 48)
-  return { _tag: "Header", version: view.getUint16(12, true), directoryId, bytes: getId(view, 48) }
+  return { _tag: "Header", version: view.getUint16(12, true), directoryId, bytes: getU64(view, 48) }
 }

@@ -5,6 +5,7 @@ import { crc32c } from "./Crc32c.ts"
 import type { Disk, DiskFile } from "./Disk.ts"
 import { FormatUnsupported, JournalCorrupt, syncFailed } from "./Errors.ts"
 import { bytesOf } from "./Frame.ts"
+import { getU64, setU64 } from "./U64.ts"
 
 export const META_NAME = "meta"
 export const META_VERSION = 1
@@ -12,7 +13,6 @@ const MAGIC = Buffer.from("ECHSMETA", "latin1")
 const SLOT_BYTES = 4096
 const SLOTS = 2
 const USED_BYTES = 96
-const TWO_32 = 2 ** 32
 const at = { crc: 8, version: 12, turn: 16, floor: 24, sequence: 32, clean: 40, directoryId: 48 } as const
 
 export interface MetaState {
@@ -30,20 +30,13 @@ interface Slot extends MetaState {
   readonly turn: number
 }
 
-const setNumber = (view: DataView, position: number, value: number) => {
-  view.setUint32(position, value % TWO_32, true)
-  view.setUint32(position + 4, Math.floor(value / TWO_32), true)
-}
-const getNumber = (view: DataView, position: number) =>
-  view.getUint32(position, true) + view.getUint32(position + 4, true) * TWO_32
-
 const encodeSlot = (slot: Slot): Buffer => {
   const bytes = bytesOf(Buffer.alloc(SLOT_BYTES))
   MAGIC.copy(bytes.buffer)
   bytes.view.setUint32(at.version, META_VERSION, true)
-  setNumber(bytes.view, at.turn, slot.turn)
-  setNumber(bytes.view, at.floor, slot.floor)
-  setNumber(bytes.view, at.sequence, slot.sequence)
+  setU64(bytes.view, at.turn, slot.turn)
+  setU64(bytes.view, at.floor, slot.floor)
+  setU64(bytes.view, at.sequence, slot.sequence)
   bytes.view.setUint8(at.clean, slot.clean ? 1 : 0)
   bytes.buffer.write(slot.directoryId, at.directoryId, "latin1")
   bytes.view.setUint32(at.crc, crc32c(bytes.buffer, at.version, USED_BYTES, 0), true)
@@ -59,9 +52,9 @@ const decodeSlot = (buffer: Buffer): DecodedSlot => {
   const version = view.getUint32(at.version, true)
   if (version !== META_VERSION) return { version }
   return {
-    turn: getNumber(view, at.turn),
-    floor: getNumber(view, at.floor),
-    sequence: getNumber(view, at.sequence),
+    turn: getU64(view, at.turn),
+    floor: getU64(view, at.floor),
+    sequence: getU64(view, at.sequence),
     clean: view.getUint8(at.clean) === 1,
     directoryId: buffer.toString("latin1", at.directoryId, at.directoryId + 32)
   }

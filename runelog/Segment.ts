@@ -2,12 +2,12 @@
 // Owns the header's bytes and the file names; what follows the header is Frame's.
 import { crc32c } from "./Crc32c.ts"
 import { bytesOf } from "./Frame.ts"
+import { getU64, setU64 } from "./U64.ts"
 
 export const SEGMENT_HEADER_BYTES = 128
 export const SEGMENT_VERSION = 1
 const MAGIC = Buffer.from("ECHSSEG\n", "latin1")
 const offset = { crc: 8, version: 12, nameBytes: 14, firstEventId: 16, previousHeadCrc: 24, name: 28 } as const
-const TWO_32 = 2 ** 32
 
 export interface SegmentHeader {
   readonly log: string
@@ -27,8 +27,7 @@ export const encodeSegmentHeader = (header: SegmentHeader): EncodedSegmentHeader
   MAGIC.copy(bytes.buffer)
   bytes.view.setUint16(offset.version, SEGMENT_VERSION, true)
   bytes.view.setUint8(offset.nameBytes, header.log.length)
-  bytes.view.setUint32(offset.firstEventId, header.firstEventId % TWO_32, true)
-  bytes.view.setUint32(offset.firstEventId + 4, Math.floor(header.firstEventId / TWO_32), true)
+  setU64(bytes.view, offset.firstEventId, header.firstEventId)
   bytes.view.setUint32(offset.previousHeadCrc, header.previousHeadCrc, true)
   bytes.buffer.write(header.log, offset.name, "latin1")
   const crc = crc32c(bytes.buffer, offset.version, SEGMENT_HEADER_BYTES, 0)
@@ -52,7 +51,7 @@ export const decodeSegmentHeader = (buffer: Buffer): DecodedSegmentHeader => {
   if (version !== SEGMENT_VERSION) return { _tag: "Version", version }
   const header = {
     log: buffer.toString("latin1", offset.name, offset.name + view.getUint8(offset.nameBytes)),
-    firstEventId: view.getUint32(offset.firstEventId, true) + view.getUint32(offset.firstEventId + 4, true) * TWO_32,
+    firstEventId: getU64(view, offset.firstEventId),
     previousHeadCrc: view.getUint32(offset.previousHeadCrc, true)
   }
   return { _tag: "Header", header, crc }

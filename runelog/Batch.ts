@@ -4,8 +4,16 @@ import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "./Errors
 import { FRAME_HEADER_BYTES, flag, frameKind, sealFrame } from "./Frame.ts"
 import { alignPage, BATCH_HEADER_BYTES, closeGroup, GROUP_HEADER_BYTES, groupKind, openGroup } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
-import { type Extent, type LogState, lastSegment, type SegmentState, startSegment } from "./LogState.ts"
-import type { Slab } from "./Slabs.ts"
+import {
+  commitExtent,
+  type Extent,
+  type LogState,
+  lastSegment,
+  rollBack,
+  type SegmentState,
+  startSegment
+} from "./LogState.ts"
+import type { Slab, Slabs } from "./Slabs.ts"
 
 /** Who may see an entry; the engine only stores it and filters by it. */
 export const visibility = { public: 0, internal: 1, secret: 2 } as const
@@ -223,4 +231,23 @@ export const encodeRemoval = (batch: Batch, log: LogState): void => {
   closeGroup(batch.slab, headerStart, 0, 0)
   batch.end = start
   batch.groups.push({ kind: groupKind.removal, log })
+}
+
+export const payloadBytes = ({ end, start }: Batch): number => end - start - BATCH_HEADER_BYTES
+
+/** The batch is durable: its frames are, and need the slab for as long as they are in no segment. */
+export const commitGroups = ({ groups, slab }: Batch, sequence: number, slabs: Slabs): void => {
+  for (const group of groups) {
+    if (group.kind === groupKind.removal) continue
+    group.sequence = sequence
+    slabs.retain(slab)
+    commitExtent(group.log, group, group.crc)
+  }
+  slabs.release(slab)
+}
+
+/** The batch will never be durable: every log in it goes back to where it was acknowledged. */
+export const rollBackGroups = ({ groups, slab }: Batch, slabs: Slabs): void => {
+  for (const { log } of groups) rollBack(log)
+  slabs.release(slab)
 }

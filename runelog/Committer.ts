@@ -2,58 +2,46 @@
 // is written to the journal in one piece and synced, and only then is anyone told. At most one batch is
 // unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
 // the writer for good; a write that finds no room is rolled back as if it never was.
+import { Backpressure } from "./Backpressure.ts"
 import {
   type Batch,
+  commitGroups,
   type Entry,
   encodeAppend,
   encodeRemoval,
-  type Group,
   groupBytes,
   measure,
-  openBatch
+  payloadBytes,
+  rollBackGroups
 } from "./Batch.ts"
-import { Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
-import type { Journal, Placement } from "./Journal.ts"
-import { alignPage, BATCH_HEADER_BYTES, groupKind, sealBatch } from "./JournalBatch.ts"
-import type { Limits } from "./Limits.ts"
-import { commitExtent, type LogState, rollBack } from "./LogState.ts"
-import type { Slab, Slabs } from "./Slabs.ts"
-import type { SyncPolicy } from "./SyncPolicy.ts"
+import { BatchQueue } from "./BatchQueue.ts"
+import type { AppendMode, CommitterOptions } from "./CommitterOptions.ts"
+import type { DiskFile } from "./Disk.ts"
+import { type Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
+import type { Placement } from "./Journal.ts"
+import { alignPage, sealBatch } from "./JournalBatch.ts"
+import { JournalSync } from "./JournalSync.ts"
+import type { LogState } from "./LogState.ts"
 
-export interface CommitterOptions {
-  readonly path: string
-  readonly journal: Journal
-  readonly slabs: Slabs
-  readonly limits: Limits
-  readonly policy: SyncPolicy
-  readonly nonce: bigint
-  readonly firstSequence: number
-  readonly nowMs: () => number
-  /** Called after the groups of a batch became durable, before its appenders are told. */
-  readonly onDurable: (groups: ReadonlyArray<Group>, sequence: number) => void
-  /** Called when a batch finds no room in the journal. */
-  readonly onNoRoom: () => void
-  readonly onPoison: (error: WriterPoisoned) => void
+interface TerminalAppend {
+  readonly log: LogState
+  readonly firstEventId: number
+  readonly entries: ReadonlyArray<Entry>
+  readonly bytesBound: number
 }
-
-const NO_HEADER = Buffer.alloc(BATCH_HEADER_BYTES)
 
 export class Committer {
   private readonly options: CommitterOptions
-  private open: Batch | undefined
-  private slab: Slab | undefined
-  /** Closed batches that wait for their turn, oldest first. */
-  private readonly queue: Array<Batch> = []
+  private readonly queue: BatchQueue
   private scheduled = false
-  private syncing = false
-  /** The batch that is being synced in the pool. */
+  private readonly syncing: JournalSync
+  /** The batch that is being synced. */
   private inFlight: Batch | undefined
   private waitingForRoom = false
   private full: DiskFull | undefined
   private poison: WriterPoisoned | undefined
   private closed = false
-  private inFlightBytes = 0
-  private readonly readyWaiters: Array<() => void> = []
+  private readonly pressure: Backpressure
   private readonly idleWaiters: Array<() => void> = []
   private previousHeaderCrc = 0
   /** The sequence of the next batch. */
@@ -61,53 +49,69 @@ export class Committer {
 
   constructor(options: CommitterOptions) {
     this.options = options
+    this.queue = new BatchQueue(options.slabs)
+    this.syncing = new JournalSync(options)
+    this.pressure = new Backpressure(options)
     this.sequence = options.firstSequence
   }
 
   /** Resolves when the entries are on stable storage. All appends of one batch share one promise. */
-  append(
-    log: LogState,
-    firstEventId: number,
-    entries: ReadonlyArray<Entry>,
-    options: { readonly terminal: boolean }
-  ): Promise<void> {
-    const refusal = this.refusal(options.terminal)
+  append(log: LogState, firstEventId: number, entries: ReadonlyArray<Entry>, options: AppendMode): Promise<void> {
+    const refusal = this.refusal(options)
     if (refusal !== undefined) return Promise.reject(refusal)
     const measured = measure(log, entries, this.options.limits)
     if (measured._tag === "Refused") return Promise.reject(measured.error)
     if (firstEventId !== log.nextEventId) {
       return Promise.reject(new EventIdOutOfOrder({ log: log.name, expected: log.nextEventId, got: firstEventId }))
     }
-    const batch = this.batchFor(measured.bytesBound + groupBytes(log))
+    const { bytesBound } = measured
+    if (!options.terminal) return this.take(log, entries, bytesBound, options)
+    return this.takeTerminal({ log, firstEventId, entries, bytesBound })
+  }
+
+  private take(log: LogState, entries: ReadonlyArray<Entry>, bytesBound: number, options: AppendMode): Promise<void> {
+    const batch = this.queue.batchFor(bytesBound + groupBytes(log))
     const before = batch.end
     encodeAppend(batch, log, entries, this.options.limits)
-    return this.enqueue(batch, batch.end - before, options.terminal)
+    return this.enqueue(batch, batch.end - before, options)
+  }
+
+  /**
+   * A terminal append that is refused for want of room may be refused for what is beside it or before it. While the disk
+   * is full others are refused at the door, so it is tried once more and has the reserve for itself.
+   */
+  private takeTerminal({ bytesBound, entries, firstEventId, log }: TerminalAppend): Promise<void> {
+    const take = (): Promise<void> => this.take(log, entries, bytesBound, { terminal: true })
+    return take().catch((error) => {
+      const isNext = log.nextEventId === firstEventId && !log.removing && log.damage === undefined
+      const isTried = error instanceof DiskFull && isNext && this.refusal({ terminal: true }) === undefined
+      return isTried ? take() : Promise.reject(error)
+    })
   }
 
   /** Resolves when it is durable that the log is to be removed. */
   remove(log: LogState): Promise<void> {
-    const refusal = this.refusal(true)
+    const refusal = this.refusal({ terminal: true })
     if (refusal !== undefined) return Promise.reject(refusal)
-    const batch = this.batchFor(groupBytes(log))
+    const batch = this.queue.batchFor(groupBytes(log))
     encodeRemoval(batch, log)
-    return this.enqueue(batch, groupBytes(log), true)
+    return this.enqueue(batch, groupBytes(log), { terminal: true })
   }
 
   /** Resolves when an append would not be answered Busy. */
   ready(): Promise<void> {
-    if (!this.isBusy) return Promise.resolve()
-    return new Promise((resolve) => this.readyWaiters.push(resolve))
+    return this.isBusy ? this.pressure.wait() : Promise.resolve()
   }
 
   /** Resolves when nothing waits for the disk any more, whatever became of it. */
   idle(): Promise<void> {
-    if (this.open === undefined && this.queue.length === 0 && !this.syncing) return Promise.resolve()
+    if (this.queue.isEmpty && !this.syncing.isUnderWay) return Promise.resolve()
     return new Promise((resolve) => this.idleWaiters.push(resolve))
   }
 
   /** Resolves when everything taken so far was answered, whatever is taken meanwhile. */
   drained(): Promise<void> {
-    const last = this.open ?? this.queue[this.queue.length - 1] ?? this.inFlight
+    const last = this.queue.last ?? this.inFlight
     return last === undefined ? Promise.resolve() : last.durable.catch(() => undefined)
   }
 
@@ -122,8 +126,7 @@ export class Committer {
   }
 
   get overloaded(): boolean {
-    const { limits, slabs } = this.options
-    return this.inFlightBytes > limits.inFlightBytesMax || slabs.bytes > limits.pendingBytesMax
+    return this.pressure.isTooMuch
   }
 
   /** Waiting helps: there is too much in flight, and it will become less. */
@@ -147,7 +150,7 @@ export class Committer {
     this.rejectAll(error)
   }
 
-  private refusal(terminal: boolean): Busy | DiskFull | WriterClosed | WriterPoisoned | undefined {
+  private refusal({ terminal }: AppendMode): Busy | DiskFull | WriterClosed | WriterPoisoned | undefined {
     if (this.poison !== undefined) return this.poison
     if (this.closed) return new WriterClosed({ path: this.options.path })
     if (terminal) return undefined
@@ -155,56 +158,25 @@ export class Committer {
       this.options.onNoRoom()
       return this.full
     }
-    if (!this.overloaded) return undefined
-    return new Busy({ inFlightBytes: this.inFlightBytes, inFlightBytesMax: this.options.limits.inFlightBytesMax })
+    return this.overloaded ? this.pressure.refusal() : undefined
   }
 
-  private batchFor(bytesBound: number): Batch {
-    const open = this.open
-    const bytes = open === undefined ? 0 : open.end - open.start + bytesBound
-    const fits =
-      open !== undefined && open.start + bytes <= open.slab.buffer.length && bytes <= this.options.slabs.slabBytes
-    if (fits) return open
-    if (open !== undefined) this.closeOpen(open)
-    const slab = this.slabFor(bytesBound)
-    this.options.slabs.retain(slab)
-    this.open = openBatch(slab)
-    return this.open
-  }
-
-  private slabFor(bytesBound: number): Slab {
-    const { slabs } = this.options
-    const current = this.slab
-    const needed = BATCH_HEADER_BYTES + bytesBound
-    if (current !== undefined && alignPage(current.used) + needed <= current.buffer.length) return current
-    if (current !== undefined) slabs.release(current)
-    this.slab = slabs.take(alignPage(needed))
-    return this.slab
-  }
-
-  private closeOpen(batch: Batch): void {
-    batch.slab.used = alignPage(batch.end)
-    this.queue.push(batch)
-    this.open = undefined
-  }
-
-  private enqueue(batch: Batch, bytes: number, terminal: boolean): Promise<void> {
+  private enqueue(batch: Batch, bytes: number, { terminal }: AppendMode): Promise<void> {
     if (!terminal) batch.terminal = false
-    this.inFlightBytes += bytes
+    this.pressure.inFlightBytes += bytes
     this.schedule()
     return batch.durable
   }
 
   private schedule(): void {
-    if (this.scheduled || this.syncing || this.waitingForRoom) return
+    if (this.scheduled || this.syncing.isUnderWay || this.waitingForRoom) return
     this.scheduled = true
     setImmediate(this.commitNext)
   }
 
   private readonly commitNext = (): void => {
     this.scheduled = false
-    if (this.queue.length === 0 && this.open !== undefined) this.closeOpen(this.open)
-    const batch = this.queue[0]
+    const batch = this.queue.peek()
     if (batch === undefined || this.poison !== undefined) return
     const bytes = alignPage(batch.end) - batch.start
     const placement = this.options.journal.place(bytes, { mayUseReserve: batch.terminal })
@@ -220,7 +192,7 @@ export class Committer {
   private write(batch: Batch, placement: Placement, bytes: number): void {
     const { journal } = placement
     const headerCrc = sealBatch(batch.slab, batch.start, {
-      payloadBytes: batch.end - batch.start - BATCH_HEADER_BYTES,
+      payloadBytes: payloadBytes(batch),
       sequence: this.sequence,
       nonce: this.options.nonce,
       previousHeaderCrc: this.previousHeaderCrc,
@@ -238,53 +210,26 @@ export class Committer {
     this.sync(batch, journal.file)
   }
 
-  private sync(batch: Batch, file: { readonly sync: () => Promise<void>; readonly syncNow: () => void }): void {
-    const { nowMs, policy } = this.options
-    const startedMs = nowMs()
-    if (policy.mode === "inline") {
-      try {
-        file.syncNow()
-      } catch (error) {
-        this.fail(batch, error)
-        return
-      }
-      policy.observe(nowMs() - startedMs)
-      this.settle(batch)
-      return
-    }
-    this.syncing = true
+  private sync(batch: Batch, file: DiskFile): void {
     this.inFlight = batch
-    file.sync().then(
-      () => {
-        this.syncing = false
-        this.inFlight = undefined
-        policy.observe(nowMs() - startedMs)
-        if (this.poison === undefined) this.settle(batch)
-        else this.fail(batch, this.poison)
-      },
-      (error) => {
-        this.syncing = false
-        this.inFlight = undefined
-        this.fail(batch, error)
-      }
-    )
+    this.syncing.run(file, (failure) => {
+      this.inFlight = undefined
+      // Other work may have poisoned the writer while the sync ran in the pool.
+      const cause = failure ?? this.poison
+      if (cause === undefined) this.settle(batch)
+      else this.fail(batch, cause)
+    })
   }
 
   private settle(batch: Batch): void {
     const sequence = this.sequence
     this.sequence += 1
-    this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
-    for (const group of batch.groups) {
-      if (group.kind === groupKind.removal) continue
-      group.sequence = sequence
-      this.options.slabs.retain(group.slab)
-      commitExtent(group.log, group, group.crc)
-    }
-    this.options.slabs.release(batch.slab)
+    this.pressure.inFlightBytes -= payloadBytes(batch)
+    commitGroups(batch, sequence, this.options.slabs)
     batch.resolve()
     this.tellReady()
-    if (this.queue.length > 0 || this.open !== undefined) this.schedule()
-    else this.tellIdle()
+    if (this.queue.isEmpty) this.tellIdle()
+    else this.schedule()
     // Those who wait go on only after this; it comes last because it runs code of others.
     this.options.onDurable(batch.groups, sequence)
   }
@@ -295,39 +240,33 @@ export class Committer {
       return
     }
     try {
-      // Some of it may have been written. What is refused here must not come back after a crash.
-      placement.journal.file.writeNow(NO_HEADER, 0, NO_HEADER.length, placement.position)
-      placement.journal.file.syncNow()
+      this.options.journal.retract(placement)
     } catch (second) {
       this.fail(batch, second)
       return
     }
-    this.options.journal.unplace(placement)
-    this.queue.unshift(batch)
-    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: (error as Error).message }))
+    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: (error as Error).message }), batch)
   }
 
   private fail(batch: Batch, error: unknown): void {
-    this.queue.unshift(batch)
-    this.poisonWith(new WriterPoisoned({ path: this.options.path, cause: error }))
+    this.poisonWith(new WriterPoisoned({ path: this.options.path, cause: error }), batch)
   }
 
-  /** The disk failed: nothing is acknowledged from here on. */
-  poisonWith(error: WriterPoisoned): void {
+  /** The disk failed: nothing is acknowledged from here on, `batch` included. */
+  poisonWith(error: WriterPoisoned, batch?: Batch): void {
     const isFirst = this.poison === undefined
     this.poison ??= error
     // Also when poisoned before: the batch that failed now must be answered.
-    this.rejectAll(this.poison)
+    this.rejectAll(this.poison, batch)
     if (isFirst) this.options.onPoison(error)
   }
 
   /** Nothing that waits becomes durable: every log goes back to where it was acknowledged. */
-  private rejectAll(error: DiskFull | WriterPoisoned): void {
-    if (this.open !== undefined) this.closeOpen(this.open)
-    for (const batch of this.queue.splice(0)) {
-      for (const group of batch.groups) rollBack(group.log)
-      this.inFlightBytes -= batch.end - batch.start - BATCH_HEADER_BYTES
-      this.options.slabs.release(batch.slab)
+  private rejectAll(error: DiskFull | WriterPoisoned, first?: Batch): void {
+    const waiting = this.queue.takeAll()
+    for (const batch of first === undefined ? waiting : [first, ...waiting]) {
+      this.pressure.inFlightBytes -= payloadBytes(batch)
+      rollBackGroups(batch, this.options.slabs)
       batch.reject(error)
     }
     this.tellReady()
@@ -336,8 +275,7 @@ export class Committer {
 
   /** Wakes appenders that were answered Busy, if there is room; also called when pending frames were written away. */
   tellReady(): void {
-    if (this.isBusy) return
-    for (const resolve of this.readyWaiters.splice(0)) resolve()
+    if (!this.isBusy) this.pressure.tell()
   }
 
   private tellIdle(): void {

@@ -78,13 +78,16 @@ export class EntryInvalid extends Data.TaggedError("EntryInvalid")<{
   }
 }
 
-/** Too much is in flight. Nothing was written; `ready()` resolves when there is room. */
+/** Too much waits, for the journal or, durable already, for its segments. Nothing was written; `ready()` resolves when there is room. */
 export class Busy extends Data.TaggedError("Busy")<{
-  readonly inFlightBytes: number
-  readonly inFlightBytesMax: number
+  readonly waitingFor: "journal" | "segments"
+  readonly bytes: number
+  readonly bytesMax: number
 }> {
   override get message() {
-    return `${this.inFlightBytes} bytes are waiting for the disk (limit ${this.inFlightBytesMax})`
+    return this.waitingFor === "journal"
+      ? `${this.bytes} bytes are waiting to become durable (limit ${this.bytesMax})`
+      : `${this.bytes} bytes of memory hold durable entries until they are in their segments (limit ${this.bytesMax})`
   }
 }
 

@@ -2,7 +2,7 @@
 // durable. Owns placement, growth and recycling. A file is reused only when every frame in it is in a
 // synced segment; a new one is filled and synced before it takes its first batch.
 import type { Disk, DiskFile } from "./Disk.ts"
-import { encodeJournalFileHeader, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
+import { BATCH_HEADER_BYTES, encodeJournalFileHeader, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
 
 export interface JournalFile {
@@ -19,6 +19,7 @@ export interface Placement {
   readonly position: number
 }
 
+const NO_HEADER = Buffer.alloc(BATCH_HEADER_BYTES)
 const ZERO_CHUNK_BYTES = 256 * 1024
 
 export const journalFileName = (number: number): string => `${String(number).padStart(8, "0")}.jnl`
@@ -90,9 +91,11 @@ export class Journal {
     this.current = next
   }
 
-  /** Gives back the room of a batch that was placed last and could not be written. */
-  unplace(placement: Placement): void {
-    this.position = placement.position
+  /** Gives back the room of the batch that was placed last. Some of it may have been written: it must not come back after a crash. */
+  retract({ journal, position }: Placement): void {
+    journal.file.writeNow(NO_HEADER, 0, NO_HEADER.length, position)
+    journal.file.syncNow()
+    this.position = position
   }
 
   /** The newest sequence whose batch lies in a file that is no longer written to; 0 when there is none. */

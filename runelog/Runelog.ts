@@ -4,30 +4,25 @@
 // a gap that holds everything acknowledged; a batch is all there or not at all; damage is reported
 // with file and offset, never skipped; event ids start at 1, are dense and are never reused.
 import type { Entry, Group } from "./Batch.ts"
+import { Calls } from "./Calls.ts"
 import { Committer } from "./Committer.ts"
-import { asDiskError, type JournalCorrupt, LogUnknown, WriterClosed, type WriterPoisoned } from "./Errors.ts"
+import { asDiskError, type JournalCorrupt, LogUnknown, type WriterPoisoned } from "./Errors.ts"
 import {
   type Imported,
-  type ImportOptions,
-  importDirectory,
   importEntries,
   importSegments,
-  LogExists,
-  LogWentOn,
   type SealedFile,
   type SegmentSource,
   sealedFiles
 } from "./Import.ts"
 import { groupKind } from "./JournalBatch.ts"
 import type { LogState } from "./LogState.ts"
+import { isUnknown, LogWork } from "./LogWork.ts"
 import { closeFiles, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
-import { logsDirectory } from "./Paths.ts"
 import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
 import { Residents } from "./Residents.ts"
-import { sealSegments } from "./Seal.ts"
-import { isLogName } from "./Segment.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
 import { Watchers } from "./Watchers.ts"
 
@@ -60,7 +55,8 @@ export class Runelog {
   private readonly committer: Committer
   private readonly residents: Residents
   private readonly removing = new Map<string, Promise<void>>()
-  private readonly calls = new Set<Promise<unknown>>()
+  private readonly calls: Calls
+  private readonly work: LogWork
   private readonly watchers = new Watchers()
   private closing: Promise<void> | undefined
   /** What recovery found at the last open. */
@@ -98,6 +94,8 @@ export class Runelog {
       onPoison: (error) => options.onPoison?.(error)
     })
     parts.maintenance.attach(this.committer)
+    this.calls = new Calls({ path: options.directory, failure: (error) => parts.maintenance.failure(error) })
+    this.work = new LogWork({ parts, committer: this.committer, residents: this.residents, readOnly: content.damage })
   }
 
   /** Opens the directory as its one writer, recovering what a crash left behind. */
@@ -183,65 +181,16 @@ export class Runelog {
 
   /** Closes and seals all of the log so far, dropping superseded deltas; returns the newest digest. */
   seal(log: string): Promise<string> {
-    return this.using(log, async (state) => {
-      if (this.readOnly !== undefined) throw this.readOnly
-      if (state.damage !== undefined) throw state.damage
-      const count = await this.closeSegment(state)
-      await sealSegments(this.parts, state, count).catch(async (error) => {
-        await noteDamage(this.parts, state, error)
-        throw error
-      })
-      const seal = state.segments[count - 1]?.seal
-      if (seal === undefined) throw new LogUnknown({ log })
-      return seal.sha256
-    })
-  }
-
-  /** Lets no frame be added to the segments there are, once those under way are durable; returns how many they are. */
-  private async closeSegment(state: LogState): Promise<number> {
-    for (;;) {
-      const count = state.segments.length
-      const last = state.segments[count - 1]
-      if (last === undefined || state.removing) throw new LogUnknown({ log: state.name })
-      last.closing = true
-      await this.drained()
-      // It is gone when all that was in it was refused: then the one before it is the last.
-      if (state.segments[count - 1] === last) return count
-    }
-  }
-
-  /** Everything taken so far is durable or refused. Of a poisoned writer neither is known, so nothing may build on it. */
-  private async drained(): Promise<void> {
-    await this.committer.drained()
-    if (this.committer.poisoned !== undefined) throw this.committer.poisoned
+    return this.using(log, (state) => this.work.seal(state))
   }
 
   /** Removes a log and its files, if it ends at `head` where one is given; resolves when that is durable. */
   remove(log: string, options?: RemoveOptions): Promise<void> {
     const removing =
       this.removing.get(log) ??
-      this.using(log, (state) => this.removeNow(state, options?.head)).finally(() => this.removing.delete(log))
+      this.using(log, (state) => this.work.remove(state, options?.head)).finally(() => this.removing.delete(log))
     this.removing.set(log, removing)
     return removing
-  }
-
-  private async removeNow(state: LogState, head: number | undefined): Promise<void> {
-    const log = state.name
-    if (this.readOnly !== undefined) throw this.readOnly
-    if (isUnknown(state)) throw new LogUnknown({ log })
-    state.removing = true
-    try {
-      await this.drained()
-      const { durableEventId } = state
-      if (head !== undefined && durableEventId !== head)
-        throw new LogWentOn({ log, head: durableEventId, expected: head })
-      await this.committer.remove(state)
-    } catch (error) {
-      state.removing = false
-      throw error
-    }
-    await this.parts.maintenance.removeAll()
-    this.residents.forget(log)
   }
 
   /** Seals all of a log; its files can then be copied as they are, until something is appended. */
@@ -252,63 +201,22 @@ export class Runelog {
 
   /** Makes copies of sealed segments the log of that name, which must not exist; all of it or nothing. */
   importSegments(log: string, segments: AsyncIterable<SegmentSource>): Promise<Imported> {
-    return this.importLog(log, (options) => importSegments(options, log, segments))
+    return this.using(log, (state) => this.work.import(state, (options) => importSegments(options, log, segments)))
   }
 
   /** As `importSegments`, from entries, which get the ids from 1 on. */
   importEntries(log: string, entries: AsyncIterable<Entry>): Promise<Imported> {
-    return this.importLog(log, (options) => importEntries(options, log, entries))
-  }
-
-  private importLog(log: string, work: (options: ImportOptions) => Promise<Imported>): Promise<Imported> {
-    return this.using(log, async (state) => {
-      if (this.readOnly !== undefined) throw this.readOnly
-      if (this.poisoned !== undefined) throw this.poisoned
-      if (state.damage !== undefined) throw state.damage
-      if (state.nextEventId > 1 || state.removing) throw new LogExists({ log })
-      // To everybody else the log is unknown until it is there.
-      state.removing = true
-      try {
-        // A removal of the same name in the journal would, after a crash, take the new log with it.
-        await this.checkpoint()
-        const { disk, limits, options } = this.parts
-        const { directory } = options
-        return await work({
-          disk,
-          limits,
-          logsDirectory: logsDirectory(directory),
-          importDirectory: importDirectory(directory)
-        })
-      } finally {
-        this.residents.forget(log)
-      }
-    })
+    return this.using(log, (state) => this.work.import(state, (options) => importEntries(options, log, entries)))
   }
 
   /** The names of all logs with durable events. */
   list(): Promise<ReadonlyArray<string>> {
-    const directory = logsDirectory(this.parts.options.directory)
-    return this.call(async () => {
-      // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
-      const known = new Set(this.residents.values())
-      const entries = await this.parts.disk.list(directory).catch((error) => {
-        throw asDiskError(error, directory)
-      })
-      const names = new Set<string>()
-      for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
-      for (const state of this.residents.values()) known.add(state)
-      for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
-      return [...names].sort()
-    })
+    return this.calls.run(() => this.work.list())
   }
 
   /** Brings everything durable into synced segments and frees the journal. */
   checkpoint(): Promise<void> {
-    return this.call(async () => {
-      if (this.readOnly !== undefined) throw this.readOnly
-      await this.drained()
-      await this.parts.maintenance.checkpoint(this.committer.sequence)
-    })
+    return this.calls.run(() => this.work.checkpoint())
   }
 
   /** Nobody needs the log for a while: what memory holds of it is forgotten if nothing is lost by that. */
@@ -332,54 +240,38 @@ export class Runelog {
 
   /** Finishes what was taken, leaves the directory clean and gives the lock back. */
   close(): Promise<void> {
-    this.closing ??= this.closeNow()
+    this.closing ??= this.closeNow(this.poisoned)
     return this.closing
   }
 
-  private async closeNow(): Promise<void> {
-    const { lock, maintenance, meta, store } = this.parts
+  private async closeNow(poisonedBefore: WriterPoisoned | undefined): Promise<void> {
+    const { lock, maintenance } = this.parts
+    this.calls.refuse()
     this.committer.close()
     this.watchers.tellAll()
     await this.committer.idle()
-    await Promise.allSettled(this.calls)
+    await this.calls.settled()
     await maintenance.stop()
     try {
-      if (this.poisoned === undefined && this.readOnly === undefined) {
-        await maintenance.checkpoint(this.committer.sequence)
-        for (const log of this.residents.values()) await store.writeIndexes(log)
-        await meta.update({ floor: this.committer.sequence, sequence: this.committer.sequence, clean: true })
-      }
+      if (this.poisoned === undefined && this.readOnly === undefined) await this.work.leaveClean()
     } catch (error) {
       throw maintenance.failure(error)
     } finally {
       await closeFiles(this.parts)
       await lock.release()
     }
+    // Whoever was told that the disk failed knows; whoever closed in good faith must hear it here.
+    if (poisonedBefore === undefined && this.poisoned !== undefined) throw this.poisoned
   }
 
   /** The state of a log; it may be forgotten before the caller goes on. */
   private find(log: string): Promise<LogState> {
-    if (this.closing !== undefined) return Promise.reject(new WriterClosed({ path: this.parts.options.directory }))
-    return this.residents.find(log)
+    return this.calls.refusal === undefined ? this.residents.find(log) : Promise.reject(this.calls.refusal)
   }
 
   /** Runs `body` with the state of a log, which is not forgotten meanwhile. */
   private using<A>(log: string, body: (state: LogState) => Promise<A>): Promise<A> {
-    return this.call(() => this.residents.use(log, body))
-  }
-
-  /** Runs a call that works on files; `close` waits for it. */
-  private async call<A>(body: () => Promise<A>): Promise<A> {
-    if (this.closing !== undefined) throw new WriterClosed({ path: this.parts.options.directory })
-    const running = body()
-    this.calls.add(running)
-    try {
-      return await running
-    } catch (error) {
-      throw this.parts.maintenance.failure(error)
-    } finally {
-      this.calls.delete(running)
-    }
+    return this.calls.run(() => this.residents.use(log, body))
   }
 
   private async openLog(log: string): Promise<LogState> {
@@ -401,5 +293,3 @@ export class Runelog {
     if (!this.watchers.isEmpty) for (const { log } of groups) this.watchers.tell(log.name)
   }
 }
-
-const isUnknown = (log: LogState): boolean => log.removing || (log.durableEventId === 0 && log.damage === undefined)

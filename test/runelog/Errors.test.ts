@@ -21,7 +21,14 @@ describe("errors", () => {
     [new Errors.BatchEmpty({ log: "a" }), 'the batch for "a" has no entry'],
     [new Errors.EventIdOutOfOrder({ log: "a", expected: 2, got: 5 }), 'log "a" expects event id 2 next, not 5'],
     [new Errors.EntryInvalid({ log: "a", field: "family", value: 256 }), 'entry field family of "a" cannot be 256'],
-    [new Errors.Busy({ inFlightBytes: 9, inFlightBytesMax: 8 }), "9 bytes are waiting for the disk (limit 8)"],
+    [
+      new Errors.Busy({ waitingFor: "journal", bytes: 9, bytesMax: 8 }),
+      "9 bytes are waiting to become durable (limit 8)"
+    ],
+    [
+      new Errors.Busy({ waitingFor: "segments", bytes: 9, bytesMax: 8 }),
+      "9 bytes of memory hold durable entries until they are in their segments (limit 8)"
+    ],
     [new Errors.DiskFull({ path: "/d", reason: "no space" }), "no room on the disk at /d: no space"],
     [new Errors.WriterPoisoned({ path: "/d", cause: new Error("eio") }), "the disk failed at /d: eio; restart"],
     [new Errors.WriterPoisoned({ path: "/d", cause: "eio" }), "the disk failed at /d: eio; restart"],

@@ -79,7 +79,7 @@ describe("the journal", () => {
   it("gives back the place of a batch that could not be written", async () => {
     const { journal } = await fresh(1)
     const placement = journal.place(2 * page, normal)!
-    journal.unplace(placement)
+    journal.retract(placement)
     expect(place(journal, 1, 1)).toEqual([one, 1])
   })
 

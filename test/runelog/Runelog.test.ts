@@ -78,7 +78,7 @@ describe("append", () => {
     expect(runelog.busy).toBe(true)
     const busy = await errorOf(runelog.append("a", 4, [{ body: "x" }]))
     expect(busy).toBeInstanceOf(Errors.Busy)
-    expect(busy).toMatchObject({ inFlightBytesMax: 1000 })
+    expect(busy).toMatchObject({ waitingFor: "journal", bytesMax: 1000 })
     await runelog.ready()
     expect(runelog.busy).toBe(false)
     await runelog.append("a", 4, [{ body: "x" }])

@@ -1,0 +1,28 @@
+// What a committer works with and whom it tells.
+import type { Group } from "./Batch.ts"
+import type { WriterPoisoned } from "./Errors.ts"
+import type { Journal } from "./Journal.ts"
+import type { Limits } from "./Limits.ts"
+import type { Slabs } from "./Slabs.ts"
+import type { SyncPolicy } from "./SyncPolicy.ts"
+
+export interface CommitterOptions {
+  readonly path: string
+  readonly journal: Journal
+  readonly slabs: Slabs
+  readonly limits: Limits
+  readonly policy: SyncPolicy
+  readonly nonce: bigint
+  readonly firstSequence: number
+  readonly nowMs: () => number
+  /** Called after the groups of a batch became durable, before its appenders are told. */
+  readonly onDurable: (groups: ReadonlyArray<Group>, sequence: number) => void
+  /** Called when a batch finds no room in the journal. */
+  readonly onNoRoom: () => void
+  readonly onPoison: (error: WriterPoisoned) => void
+}
+
+export interface AppendMode {
+  /** The append may use the room that is kept for last words, and is never answered Busy. */
+  readonly terminal: boolean
+}

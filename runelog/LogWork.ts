@@ -1,0 +1,140 @@
+// Work on whole logs, and on all of them: seal, remove, import, list, checkpoint. Each waits until what was taken before
+// is durable or refused, and builds on nothing that a failing disk may have lost.
+import type { Committer } from "./Committer.ts"
+import { asDiskError, type JournalCorrupt, LogUnknown } from "./Errors.ts"
+import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./Import.ts"
+import type { LogState } from "./LogState.ts"
+import { noteDamage, type Parts } from "./Open.ts"
+import { logsDirectory } from "./Paths.ts"
+import type { Residents } from "./Residents.ts"
+import { sealSegments } from "./Seal.ts"
+import { isLogName } from "./Segment.ts"
+
+export interface LogWorkOptions {
+  readonly parts: Parts
+  readonly committer: Committer
+  readonly residents: Residents
+  readonly readOnly: JournalCorrupt | undefined
+}
+
+export const isUnknown = (log: LogState): boolean =>
+  log.removing || (log.durableEventId === 0 && log.damage === undefined)
+
+export class LogWork {
+  private readonly options: LogWorkOptions
+
+  constructor(options: LogWorkOptions) {
+    this.options = options
+  }
+
+  async seal(state: LogState): Promise<string> {
+    const { parts } = this.options
+    this.refuseReadOnly()
+    if (state.damage !== undefined) throw state.damage
+    const count = await this.closeSegment(state)
+    await sealSegments(parts, state, count).catch(async (error) => {
+      await noteDamage(parts, state, error)
+      throw error
+    })
+    const seal = state.segments[count - 1]?.seal
+    if (seal === undefined) throw new LogUnknown({ log: state.name })
+    return seal.sha256
+  }
+
+  /** Lets no frame be added to the segments there are, once those under way are durable; returns how many they are. */
+  private async closeSegment(state: LogState): Promise<number> {
+    for (;;) {
+      const count = state.segments.length
+      const last = state.segments[count - 1]
+      if (last === undefined || state.removing) throw new LogUnknown({ log: state.name })
+      last.closing = true
+      await this.drained()
+      // It is gone when all that was in it was refused: then the one before it is the last.
+      if (state.segments[count - 1] === last) return count
+    }
+  }
+
+  /** Everything taken so far is durable or refused. Of a poisoned writer neither is known, so nothing may build on it. */
+  private async drained(): Promise<void> {
+    const { committer } = this.options
+    await committer.drained()
+    if (committer.poisoned !== undefined) throw committer.poisoned
+  }
+
+  private refuseReadOnly(): void {
+    if (this.options.readOnly !== undefined) throw this.options.readOnly
+  }
+
+  async remove(state: LogState, head: number | undefined): Promise<void> {
+    const { committer, parts, residents } = this.options
+    const log = state.name
+    this.refuseReadOnly()
+    if (isUnknown(state)) throw new LogUnknown({ log })
+    state.removing = true
+    try {
+      await this.drained()
+      const { durableEventId } = state
+      if (head !== undefined && durableEventId !== head)
+        throw new LogWentOn({ log, head: durableEventId, expected: head })
+      await committer.remove(state)
+    } catch (error) {
+      state.removing = false
+      throw error
+    }
+    await parts.maintenance.removeAll()
+    residents.forget(log)
+  }
+
+  async import(state: LogState, work: (options: ImportOptions) => Promise<Imported>): Promise<Imported> {
+    const { committer, parts, residents } = this.options
+    this.refuseReadOnly()
+    if (committer.poisoned !== undefined) throw committer.poisoned
+    if (state.damage !== undefined) throw state.damage
+    if (state.nextEventId > 1 || state.removing) throw new LogExists({ log: state.name })
+    // To everybody else the log is unknown until it is there.
+    state.removing = true
+    try {
+      // A removal of the same name in the journal would, after a crash, take the new log with it.
+      await this.checkpoint()
+      const { disk, limits, options } = parts
+      const { directory } = options
+      return await work({
+        disk,
+        limits,
+        logsDirectory: logsDirectory(directory),
+        importDirectory: importDirectory(directory)
+      })
+    } finally {
+      residents.forget(state.name)
+    }
+  }
+
+  async list(): Promise<ReadonlyArray<string>> {
+    const { parts, residents } = this.options
+    const directory = logsDirectory(parts.options.directory)
+    // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
+    const known = new Set(residents.values())
+    const entries = await parts.disk.list(directory).catch((error) => {
+      throw asDiskError(error, directory)
+    })
+    const names = new Set<string>()
+    for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
+    for (const state of residents.values()) known.add(state)
+    for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
+    return [...names].sort()
+  }
+
+  async checkpoint(): Promise<void> {
+    this.refuseReadOnly()
+    await this.drained()
+    await this.options.parts.maintenance.checkpoint(this.options.committer.sequence)
+  }
+
+  /** Leaves nothing that the next start would have to recover. */
+  async leaveClean(): Promise<void> {
+    const { committer, parts, residents } = this.options
+    await parts.maintenance.checkpoint(committer.sequence)
+    for (const log of residents.values()) await parts.store.writeIndexes(log)
+    await parts.meta.update({ floor: committer.sequence, sequence: committer.sequence, clean: true })
+  }
+}

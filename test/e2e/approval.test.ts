@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { commandOn } from "../support/cli.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { always, type ReplySpec, say, use } from "../support/runtime/scenarios.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 
@@ -138,6 +139,37 @@ describe("a question", () => {
       expect((await second.error("approval.approve", answerOf(item))).code).toBe("already_decided")
     }
     reportCount("approvals across kill −9, one execution each", rounds)
+  })
+
+  it("answered just before kill −9 has one result, and its call ran once at most", async () => {
+    const rounds = count("kills just after an approval", { fast: 8, soak: 200 })
+    const random = randomFrom(seedFor("kills just after an approval"))
+    const ends: Record<string, number> = {}
+    for (let round = 1; round <= rounds; round++) {
+      const before = lines("count.txt")
+      const first = await connect()
+      const id = await create(first)
+      const item = await asked(first, id, "count")
+      // Not waited for: whether the answer was taken is for the log to say.
+      void first.ask("approval.approve", answerOf(item)).catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, random() * 25))
+      await server.end("SIGKILL")
+      server = await startProcess(data)
+      const second = await connect()
+      const { items } = await second.ok("approval.list", { conversation_id: id })
+      if ((items as ReadonlyArray<Json>).length > 0) await second.ok("approval.approve", answerOf(item))
+      const runes = await waitForEnd(second, id)
+      const results = runes.filter((rune) => rune["kind"] === "tool.result").map((rune) => rune["payload"] as Json)
+      expect(results).toHaveLength(1)
+      expect(runes.filter((rune) => rune["kind"] === "tool.approved")).toHaveLength(1)
+      const status = String(results[0]?.["status"])
+      const ran = lines("count.txt") - before
+      expect(ran).toBeLessThanOrEqual(1)
+      if (status === "success") expect(ran).toBe(1)
+      expect(["success", "unknown"]).toContain(status)
+      ends[status] = (ends[status] ?? 0) + 1
+    }
+    for (const [status, number] of Object.entries(ends)) reportCount(`kills just after an approval: ${status}`, number)
   })
 
   it("says what exactly would run, where, with which reach, and what allowing it for longer means", async () => {

@@ -69,6 +69,13 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("doctor", "says what is installed, what is set and what is wrong", async () =>
     (await settings()).makeDoctor(await settingsParts())
   ),
+  entry("hooks", "shows the hooks of a directory, and trusts them", async () =>
+    (await import("./HooksVerb.ts")).makeHooksVerb({
+      dataDirectory: (flag) => dataDirectory(readEnvironment(), flag),
+      workingDirectory: () => process.cwd(),
+      nowMs: () => Date.now()
+    })
+  ),
   entry("token", "says where the token is; makes tokens for others", async () =>
     (await settings()).makeToken(await settingsParts())
   ),

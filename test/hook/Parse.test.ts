@@ -89,7 +89,11 @@ describe("a list of hooks", () => {
     ["a word with NUL", { hooks: [{ name: "x", command: ["a\0b"] }] }, /command/],
     ["a name twice", { hooks: [autoCommit.hooks[0], autoCommit.hooks[0]] }, /two hooks are called "auto_commit"/],
     ["an unknown policy", { hooks: [{ name: "x", command: ["x"], failure_policy: { type: "shrug" } }] }, /shrug|type/],
-    ["a retry without a number", { hooks: [{ name: "x", command: ["x"], failure_policy: { type: "retry" } }] }, /max_attempts/],
+    [
+      "a retry without a number",
+      { hooks: [{ name: "x", command: ["x"], failure_policy: { type: "retry" } }] },
+      /max_attempts/
+    ],
     ["an unknown filter", { hooks: [{ name: "x", command: ["x"], tool_filter: { type: "all" } }] }, /tool_filter|type/],
     ["a word nobody knows", { hooks: [{ name: "x", command: ["x"], timeuot_ms: 5 }] }, /timeuot_ms/],
     ["a time that is none", { hooks: [{ name: "x", command: ["x"], timeout_ms: 0 }] }, /timeout_ms/],
@@ -105,7 +109,15 @@ describe("settings of Claude Code", () => {
     permissions: { allow: ["Bash(ls)"] },
     hooks: {
       PreToolUse: [{ matcher: "Edit|Write", hooks: [{ type: "command", command: "./check.sh", timeout: 5 }] }],
-      PostToolUse: [{ matcher: "*", hooks: [{ type: "command", command: "a" }, { type: "command", command: "b" }] }],
+      PostToolUse: [
+        {
+          matcher: "*",
+          hooks: [
+            { type: "command", command: "a" },
+            { type: "command", command: "b" }
+          ]
+        }
+      ],
       Stop: [{ hooks: [{ type: "command", command: "c", statusMessage: "…" }] }],
       SomethingNew: [{ whatever: true }]
     }
@@ -129,7 +141,9 @@ describe("settings of Claude Code", () => {
   })
 
   it("with a kind of hook or a matcher that cannot be used are refused", () => {
-    expect(reason({ hooks: { PreToolUse: [{ hooks: [{ type: "prompt", prompt: "ok?" }] }] } })).toMatch(/PreToolUse\[0\]/)
+    expect(reason({ hooks: { PreToolUse: [{ hooks: [{ type: "prompt", prompt: "ok?" }] }] } })).toMatch(
+      /PreToolUse\[0\]/
+    )
     expect(reason({ hooks: { PreToolUse: [{ matcher: "(", hooks: [] }] } })).toMatch(/PreToolUse\[0\].*regular/i)
     expect(reason({ hooks: { Stop: [{ hooks: [{ type: "command", command: "" }] }] } })).toMatch(/Stop\[0\]/)
     expect(reason({ hooks: "yes" })).not.toBe("it is valid")

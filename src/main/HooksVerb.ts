@@ -1,0 +1,105 @@
+// `echs hooks`: which files of hooks there are for a directory, whether they are sound, and whether somebody answers for
+// them; and the person's word that exactly this content may run.
+import { join, resolve } from "node:path"
+import { makeVerb, UsageError } from "../cli/Kit.ts"
+import { exitCode, type Verb } from "../cli/Verb.ts"
+import { distrustFile, openFile, readTrusted, trustFile } from "../config/HookFiles.ts"
+import type { HookOrigin } from "../hook/Definition.ts"
+import { hashOf, workspacePlaces } from "../hook/Library.ts"
+import { parseHooks } from "../hook/Parse.ts"
+
+export interface HooksVerbParts {
+  readonly dataDirectory: (flag: string | undefined) => string
+  readonly workingDirectory: () => string
+  readonly nowMs: () => number
+}
+
+interface FoundFile {
+  readonly path: string
+  readonly sha256: string
+  readonly used: "always" | "trusted" | "not trusted"
+  readonly hooks: ReadonlyArray<string>
+  readonly invalid?: string
+}
+
+const lookAt = (
+  path: string,
+  kind: { readonly origin: HookOrigin; readonly isSettings: boolean },
+  trusted: ReadonlySet<string>
+): ReadonlyArray<FoundFile> => {
+  const text = openFile(path)?.text()
+  if (text === undefined) return []
+  const sha256 = hashOf(text)
+  const used = kind.origin === "data" ? "always" : trusted.has(sha256) ? "trusted" : "not trusted"
+  const parsed = parseHooks({ text, ...kind })
+  if (parsed._tag === "Invalid") return [{ path, sha256, used, hooks: [], invalid: parsed.reason }]
+  const { batch, events } = parsed.set
+  const hooks = [
+    ...batch.map(({ argv, name }) => `${name}: ${argv.join(" ")}`),
+    ...events.map(({ command, name }) => `${name}: ${command}`)
+  ]
+  return hooks.length === 0 && kind.isSettings ? [] : [{ path, sha256, used, hooks }]
+}
+
+const findFiles = (data: string, workspace: string): ReadonlyArray<FoundFile> => {
+  const trusted = new Set(readTrusted(data).map(({ sha256 }) => sha256))
+  const { hooks, settings } = workspacePlaces(workspace)
+  const own = { origin: "data", isSettings: false } as const
+  const inWorkspace = (isSettings: boolean) => ({ origin: "workspace" as const, isSettings })
+  // Of the two places for a list of hooks the first that is there counts.
+  const list = hooks.map((path) => lookAt(path, inWorkspace(false), trusted)).find((found) => found.length > 0) ?? []
+  return [
+    ...lookAt(join(data, "hooks.json"), own, trusted),
+    ...list,
+    ...settings.flatMap((path) => lookAt(path, inWorkspace(true), trusted))
+  ]
+}
+
+const words = (files: ReadonlyArray<FoundFile>): string =>
+  files.length === 0
+    ? "there are no hooks here\n"
+    : files
+        .map(({ hooks, invalid, path, used }) => {
+          const head = `${path}  (${used === "always" ? "used" : used})\n`
+          return invalid === undefined
+            ? `${head}${hooks.map((hook) => `  ${hook}\n`).join("")}`
+            : `${head}  invalid: ${invalid}\n`
+        })
+        .join("")
+
+const isTheirs = ({ used }: FoundFile): boolean => used !== "always"
+
+export const makeHooksVerb = (parts: HooksVerbParts): Verb =>
+  makeVerb({
+    name: "hooks",
+    takes: "[show | trust | distrust] [DIRECTORY]",
+    positionals: { min: 0, max: 2 },
+    options: { data: { type: "string", value: "DIR", help: "the data directory" } },
+    example: "echs hooks trust .",
+    notes: [
+      "Hooks of the data directory always run. Hooks of a workspace run code of whoever wrote it: they run only in",
+      "conversations that may do everything, or when exactly this content was trusted here."
+    ],
+    run: async ({ answer, positionals: [action = "show", directory = "."], terminal, values }) => {
+      const data = parts.dataDirectory(values.data)
+      const workspace = resolve(parts.workingDirectory(), directory)
+      const files = findFiles(data, workspace)
+      if (action === "show") {
+        answer({ files }, () => words(files))
+        return files.some(({ invalid }) => invalid !== undefined) ? exitCode.failed : exitCode.done
+      }
+      if (action !== "trust" && action !== "distrust") throw new UsageError(`does not know "${action}"`)
+      const theirs = files.filter(isTheirs)
+      if (theirs.length === 0) {
+        terminal.complain(`echs hooks: there are no hooks in ${workspace}\n`)
+        return exitCode.notFound
+      }
+      for (const { path } of theirs) {
+        if (action === "trust") trustFile(data, path, parts.nowMs())
+        else distrustFile(data, path)
+      }
+      const now = findFiles(data, workspace).filter(isTheirs)
+      answer({ files: now }, () => words(now))
+      return exitCode.done
+    }
+  })

@@ -8,21 +8,23 @@ import { isLost } from "./Schedule.ts"
 import type { AgentState, CallRecord, ConversationState, PlanState } from "./State.ts"
 
 /** Every reason for which the loop stops by itself or is stopped. */
-export type StopReason =
-  | "user_cancel"
-  | "conversation_closed"
-  | "budget_exhausted"
-  | "unresolvable"
-  | "planner_silent"
-  | "critic_silent"
-  | "orchestrator_ended"
-  | "plans_rejected"
-  | "iterations_exhausted"
-  | "replans_exhausted"
-  | "verdict_ping_pong"
-  | "spend_without_progress"
-  | "repeated_tool_calls"
-  | "compaction_without_headroom"
+export const stopReasons = [
+  "user_cancel",
+  "conversation_closed",
+  "budget_exhausted",
+  "unresolvable",
+  "planner_silent",
+  "critic_silent",
+  "orchestrator_ended",
+  "plans_rejected",
+  "iterations_exhausted",
+  "replans_exhausted",
+  "verdict_ping_pong",
+  "spend_without_progress",
+  "repeated_tool_calls",
+  "compaction_without_headroom"
+] as const
+export type StopReason = (typeof stopReasons)[number]
 
 export interface Broken {
   readonly reason: StopReason

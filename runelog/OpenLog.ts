@@ -202,9 +202,8 @@ const endFault = async ({ file, hint, journalFirstId, size }: Judged, end: ScanE
 }
 
 const adoptEnd = (log: LogState, segment: SegmentState, end: ScanEnd): void => {
-  adoptSegmentEnd(segment, end)
+  log.durableCrc = adoptSegmentEnd(segment, end)
   log.durableEventId = (end.openBatch ?? end).lastEventId
-  log.durableCrc = segment.headCrc ?? segment.headerCrc
 }
 
 const cutTornEnd = async (options: OpenLogOptions, judged: Judged): Promise<void> => {

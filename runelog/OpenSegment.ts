@@ -159,8 +159,8 @@ export const sparseIndexer =
     crcs.push(framePreviousCrc(bytes.view, start))
   }
 
-/** Takes over where the good frames of a segment end; of a batch that was cut, none count. */
-export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): void => {
+/** Takes over where the good frames of a segment end; of a batch that was cut, none count. Returns its head checksum. */
+export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): number => {
   const { offset, crc } = end.openBatch ?? end
   segment.bytes = offset
   segment.durableBytes = offset
@@ -172,7 +172,9 @@ export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): void => {
   segment.unsynced = mayBeUnsynced
   segment.entryUnsynced = mayBeUnsynced
   // A thinned segment ends in another checksum than the one its successor is chained to.
-  segment.headCrc = segment.seal?.headCrc ?? crc
+  const headCrc = segment.seal?.headCrc ?? crc
+  segment.headCrc = headCrc
+  return headCrc
 }
 
 /** Opens a segment before the last, which `openLog` left alone. Of one that is not whole, the good frames are left. */

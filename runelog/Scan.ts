@@ -24,8 +24,8 @@ export interface ScanStart {
   readonly offset: number
   /** The id that the first frame must have. */
   readonly eventId: number
-  /** What the first frame must be chained to; unknown when starting from an index entry. */
-  readonly previousCrc: number | undefined
+  /** What the first frame must be chained to. */
+  readonly previousCrc: number
 }
 
 export interface ScanFault {
@@ -38,11 +38,9 @@ export interface ScanEnd {
   readonly offset: number
   /** Id of the last good event; one less than the start's when there was none. */
   readonly lastEventId: number
-  readonly crc: number | undefined
+  readonly crc: number
   /** Start of the last batch, when the file ends inside it; with the id and chain before it. */
-  readonly openBatch:
-    | { readonly offset: number; readonly lastEventId: number; readonly crc: number | undefined }
-    | undefined
+  readonly openBatch: { readonly offset: number; readonly lastEventId: number; readonly crc: number } | undefined
   /** The seal, when the segment has one: its body, and the length of its frame. */
   readonly seal: { readonly body: string; readonly bytes: number } | undefined
   readonly fault: ScanFault | undefined
@@ -61,8 +59,8 @@ const CHUNK_BYTES = 1024 * 1024
 interface Walk {
   offset: number
   nextEventId: number
-  crc: number | undefined
-  openBatch: { offset: number; lastEventId: number; crc: number | undefined } | undefined
+  crc: number
+  openBatch: { offset: number; lastEventId: number; crc: number } | undefined
   seal: ScanEnd["seal"]
   fault: ScanFault | undefined
   done: boolean
@@ -75,8 +73,7 @@ const chainFault = (walk: Walk, bytes: Bytes, start: number): string | undefined
   const expected = kind === frameKind.seal ? walk.nextEventId - 1 : walk.nextEventId
   const eventId = frameEventId(view, start)
   if (eventId !== expected) return `event id ${eventId} where ${expected} belongs`
-  if (walk.crc !== undefined && framePreviousCrc(view, start) !== walk.crc)
-    return "the chain to the frame before is broken"
+  if (framePreviousCrc(view, start) !== walk.crc) return "the chain to the frame before is broken"
   if (kind !== frameKind.seal && isFirst !== ((frameFlags(view, start) & flag.segmentFirst) !== 0))
     return "a frame of another place"
   return frameLastId(view, start) < eventId ? "a range that ends before it starts" : undefined

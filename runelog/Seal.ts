@@ -165,7 +165,7 @@ const rewrite = async (source: DiskFile, target: DiskFile, what: Rewrite): Promi
     })
     if (end.offset === from.offset) throw cutShort(what, end.offset)
     await copy.write()
-    from = { offset: end.offset, eventId: end.lastEventId + 1, previousCrc: end.crc! }
+    from = { offset: end.offset, eventId: end.lastEventId + 1, previousCrc: end.crc }
   }
   const { offset, frames, lastEventId, crc } = await copy.finish()
   const sha256 = await segmentDigest(target, offset, previousSha256)

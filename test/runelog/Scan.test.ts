@@ -123,9 +123,12 @@ describe("a scan", () => {
     expect(await reason(builder().entry("one"))).toBeUndefined()
   })
 
-  it("does not check a chain that it does not know", async () => {
-    const { end } = await builder().entry("one").scan({ previousCrc: undefined })
-    expect(end.fault).toBeUndefined()
+  it("checks the chain of the first frame too, wherever it starts", async () => {
+    const { end } = await builder().entry("one").scan({ previousCrc: 5 })
+    expect(end).toMatchObject({
+      crc: 5,
+      fault: { offset: SEGMENT_HEADER_BYTES, reason: "the chain to the frame before is broken" }
+    })
   })
 
   it("ends where the file ends, though it was told more", async () => {

@@ -10,6 +10,8 @@ import { writeFileTool } from "#src/tool/builtin/files/Write.ts"
 import { workspaceDoor } from "#src/tool/builtin/Kit.ts"
 import { builtinLimits } from "#src/tool/builtin/Limits.ts"
 import type { Input } from "#src/tool/Tool.ts"
+import { count, reportCount } from "../support/counts.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -199,6 +201,43 @@ describe("a listing", () => {
     expect(below.filter((line) => !line.endsWith("/") && !line.startsWith("(")).sort()).toEqual(
       kept.filter((file) => file.startsWith("sub/")).map((file) => file.slice(4))
     )
+  })
+
+  it("agrees with git about rules and trees of all kinds", async () => {
+    const rounds = count("ignore rules compared with git", { fast: 40, soak: 2_000 })
+    const random = randomFrom(seedFor("ignore rules"))
+    const below = (limit: number): number => Math.floor(random() * limit)
+    const oneOf = <T>(choices: ReadonlyArray<T>): T => choices[below(choices.length)]!
+    const names = ["a", "b", "ab", "ba", "c", "a.b"]
+    const pieces = ["a", "b", "ab", "*", "**", "a*", "*b", "?", "[ab]", "[!a]", "a?", "**a", "*.*", "a.b"]
+    const someRule = (): string => {
+      const segments = Array.from({ length: 1 + below(3) }, () => oneOf(pieces)).join("/")
+      return `${oneOf(["", "", "", "!"])}${oneOf(["", "", "/"])}${segments}${oneOf(["", "", "/"])}`
+    }
+    for (let round = 0; round < rounds; round += 1) {
+      const root = join(place.workspace, String(round))
+      for (let file = 0; file < 25; file += 1) {
+        const path = join(root, ...Array.from({ length: 1 + below(4) }, () => oneOf(names)))
+        try {
+          mkdirSync(dirname(path), { recursive: true })
+          writeFileSync(path, "", { flag: "wx" })
+        } catch {
+          // A file where a directory is wanted, or the other way round: one of them is enough.
+        }
+      }
+      const rules = Array.from({ length: 1 + below(4) }, someRule)
+      writeFileSync(join(root, ".gitignore"), `${rules.join("\n")}\n`)
+      execFileSync("git", ["init", "--quiet"], { cwd: root })
+      const kept = execFileSync("git", ["ls-files", "-z", "--others", "--exclude-standard"], {
+        cwd: root,
+        encoding: "utf8"
+      })
+      const context = { ...place.context(), workspace: root }
+      const { output = "" } = await listFilesTool({ door }).run({ recursive: true }, context)
+      const listed = output.split("\n").filter((line) => !line.endsWith("/") && !line.startsWith("("))
+      expect(listed.sort(), rules.join("\n")).toEqual(kept.split("\0").slice(0, -1).sort())
+    }
+    reportCount("ignore rules that git agrees with", rounds)
   })
 
   it("takes its time in proportion, whatever the pattern", async () => {

@@ -11,6 +11,8 @@ import { plainSearch } from "#src/tool/builtin/search/Plain.ts"
 import type { SearchPort } from "#src/tool/builtin/search/Port.ts"
 import { hasProgram, ripgrep } from "#src/tool/builtin/search/Ripgrep.ts"
 import type { Input } from "#src/tool/Tool.ts"
+import { count, reportCount } from "../support/counts.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
@@ -155,6 +157,31 @@ describe.each(searches)("%s", (name, search) => {
   it("does not begin when nobody waits", async () => {
     await expect(grep({ pattern: "needle" }, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
   })
+})
+
+it("both find the same for patterns of all kinds", async (context) => {
+  if (!hasProgram("rg", searchPath)) return context.skip("needs ripgrep")
+  const rounds = count("patterns searched by both", { fast: 25, soak: 2_000 })
+  const random = randomFrom(seedFor("patterns"))
+  const oneOf = (choices: ReadonlyArray<string>): string => choices[Math.floor(random() * choices.length)]!
+  const letters = (length: number): string =>
+    Array.from({ length }, () => oneOf(["a", "b", "c", " ", "1", "_", "."])).join("")
+  for (let file = 0; file < 12; file += 1)
+    put(`random/${oneOf(["x", "y"])}/${file}.txt`, `${Array.from({ length: 30 }, () => letters(8)).join("\n")}\n`)
+  const atoms = ["a", "b", "[a-c]", "[^ab]", "\\d", "\\w", "\\s", ".", "(a|bc)", "(?:b)", "^", "$", "\\b", "\\."]
+  for (let round = 0; round < rounds; round += 1) {
+    const pattern = Array.from({ length: 1 + Math.floor(random() * 4) }, () => {
+      const atom = oneOf(atoms)
+      return ["^", "$", "\\b"].includes(atom) ? atom : `${atom}${oneOf(["", "", "*", "+", "?", "{1,2}"])}`
+    }).join("")
+    const input = { pattern, path: "random", limit: 500, context: round % 3, ignore_case: round % 2 === 0 }
+    const door = workspaceDoor({})
+    const [byRipgrep, byUs] = [ripgrep(processes), plainSearch].map((search) =>
+      place.run(grepTool({ door, search }), input)
+    )
+    expect(await byUs, pattern).toEqual(await byRipgrep)
+  }
+  reportCount("patterns for which both searches find the same", rounds)
 })
 
 it("a pattern that takes for ever holds up nobody else", async () => {

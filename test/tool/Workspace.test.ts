@@ -20,6 +20,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
 import type { Means } from "#src/tool/builtin/Workspace.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
+import { count, reportCount } from "../support/counts.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
@@ -195,7 +196,7 @@ describe.each<[Means]>([["handles"], ["looking"]])("with %s", (chosen) => {
   })
 })
 
-const rounds = 200
+const rounds = count("swaps of a link under a file tool", { fast: 200, soak: 20_000 })
 
 interface Disguise {
   /** What changes between a link to the outside and something harmless. */
@@ -224,6 +225,7 @@ const swapping = async ({ link, make, path }: Disguise, work: () => Promise<void
   setImmediate(swapper)
   while (swaps < rounds) await work()
   isOver = true
+  reportCount("swaps of a link under a file tool, none with an effect outside", swaps)
 }
 
 describe("a race", () => {

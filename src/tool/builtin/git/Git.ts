@@ -4,8 +4,9 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { ProcessNotStarted } from "../../process/Errors.ts"
-import type { ProcessEnded, ProcessPort } from "../../process/Port.ts"
+import type { ProcessEnded, ProcessPort, ProcessRequest } from "../../process/Port.ts"
 import { SandboxRefused } from "../../sandbox/Errors.ts"
+import { againIfNotStarted } from "../Again.ts"
 import { ToolFailure } from "../Errors.ts"
 import { builtinLimits } from "../Limits.ts"
 
@@ -188,7 +189,7 @@ export class Git {
   async start(place: GitPlace, args: ReadonlyArray<string>, request: GitRequest): Promise<ProcessEnded> {
     const off = request.withHooks === true ? switchedOff.filter(([name]) => name !== "core.hooksPath") : switchedOff
     try {
-      const ended = await this.options.processes.run({
+      const command: ProcessRequest = {
         argv: ["git", "--no-pager", ...asArguments([...off, ...(request.settings ?? [])]), ...args],
         directory: place.root,
         writable: [place.root],
@@ -197,7 +198,8 @@ export class Git {
         outputCharsMax: builtinLimits.gitOutputCharsMax,
         signal: place.signal,
         ...(request.stdin === undefined ? {} : { stdin: request.stdin })
-      })
+      }
+      const ended = await againIfNotStarted(() => this.options.processes.run(command))
       place.signal.throwIfAborted()
       return ended
     } catch (error) {

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os"
 import { join, posix } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, it } from "vitest"
+import { errorCodes } from "#src/wire/Codes.ts"
+import { operationNames } from "#src/wire/Operations.ts"
 import { startProcess } from "../support/server/Process.ts"
 import { isCode, readTree, top } from "../tidy/Source.ts"
 import { anchors, codeBlocks, codeSpans, localLinks, shellCommands, tableRows } from "./Markdown.ts"
@@ -52,7 +54,7 @@ describe("the README", () => {
     expect(run.status, run.stderr).toBe(0)
     expect(run.stdout).toContain("Nothing that was acknowledged is lost")
     expect(run.stdout).toMatch(/kill -9 \d+, in the middle of a sentence/)
-    expect(run.stdout).toContain("the turn ended with turn.completed, by itself, after the kill")
+    expect(run.stdout).toContain("the goal is met, by itself, after the kill")
     expect(performance.now() - startedMs).toBeLessThan(20_000)
   })
 })
@@ -142,6 +144,22 @@ describe("the documents", () => {
       await server?.end("SIGKILL")
       rmSync(directory, { recursive: true, force: true })
     }
+  })
+})
+
+describe("the page about the wire", () => {
+  const spans = codeSpans(textOf("docs/PROTOCOL.md"))
+
+  it("names every operation there is, and no other", () => {
+    const named = spans.filter((span) => /^[a-z]+\.[a-z]+$/.test(span) && !span.startsWith("data."))
+    const plain = operationNames.filter((name) => !name.includes("."))
+    expect([...new Set([...named, ...plain.filter((name) => spans.includes(name))])].toSorted()).toEqual(
+      [...operationNames].toSorted()
+    )
+  })
+
+  it("names every error code", () => {
+    expect(Object.keys(errorCodes).filter((code) => !spans.includes(code))).toEqual([])
   })
 })
 

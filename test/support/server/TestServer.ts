@@ -1,11 +1,12 @@
-// A server for a test: the real store, runtime and door in a directory of its own, with scripted models. Closed, and its
-// directory removed, after the test that opened it.
+// A server for a test: the real store, runtime and door in a directory of its own, with scripted models. Closed after the
+// test that opened it; then every log it left is replayed and checked, and the directory removed.
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach } from "vitest"
 import { type RunningServer, type ServeOptions, startServer } from "#src/main/Serve.ts"
 import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
+import { checkDirectory } from "../runtime/checkDirectory.ts"
 import { Socket } from "./Socket.ts"
 
 export interface TestServerOptions extends Partial<Omit<ServeOptions, "tools">> {
@@ -45,6 +46,7 @@ export const openServer = async (dataDirectory: string, options: TestServerOptio
 export const useServers = () => {
   let servers: Array<TestServer> = []
   let directories: Array<string> = []
+  const unchecked = new Set<string>()
   const directory = (): string => {
     const path = mkdtempSync(join(tmpdir(), "echs-server-"))
     directories.push(path)
@@ -54,11 +56,19 @@ export const useServers = () => {
     const all = servers
     servers = []
     await Promise.all(all.map((server) => server.close()))
-    for (const path of directories) rmSync(path, { recursive: true, force: true })
+    const left = directories
     directories = []
+    try {
+      for (const path of left) if (!unchecked.has(path)) await checkDirectory(path)
+    } finally {
+      unchecked.clear()
+      for (const path of left) rmSync(path, { recursive: true, force: true })
+    }
   })
   return {
     directory,
+    /** The logs in this directory are broken on purpose. */
+    leaveUnchecked: (path: string): void => void unchecked.add(path),
     open: async (options: TestServerOptions = {}): Promise<TestServer> => {
       const server = await openServer(options.dataDirectory ?? directory(), options)
       servers.push(server)

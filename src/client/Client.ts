@@ -66,6 +66,8 @@ export class Client {
   private current: Link | undefined
   private failure: Error | undefined
   private calls = 0
+  /** Conversations in which this client runs tools. */
+  private readonly withTools = new Set<string>()
   private readonly running: Promise<void>
 
   private constructor(options: ClientOptions) {
@@ -134,8 +136,21 @@ export class Client {
 
   /** Tools that this client runs itself. They stay registered across lost connections, until closed. */
   readonly tools = {
-    register: (conversationId: string, tools: ReadonlyArray<ClientTool>): Promise<RegisteredTools> =>
-      ToolRegistration.open(this.toolHost, conversationId, tools)
+    register: async (conversationId: string, tools: ReadonlyArray<ClientTool>): Promise<RegisteredTools> => {
+      const message = "this client has tools in that conversation already: close them first"
+      if (this.withTools.has(conversationId))
+        throw new RequestFailed("tool.register", { code: "invalid_state", message })
+      this.withTools.add(conversationId)
+      const leave = (): boolean => this.withTools.delete(conversationId)
+      try {
+        const registered = await ToolRegistration.open(this.toolHost, conversationId, tools)
+        registered.ended.then(leave, leave)
+        return registered
+      } catch (error) {
+        leave()
+        throw error
+      }
+    }
   }
 
   /** Ends the connection and everything that waits for it. */

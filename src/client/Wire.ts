@@ -112,6 +112,12 @@ export interface ConversationSummary extends ConversationItem {
   readonly plan: { readonly plan_id: string; readonly status: string; readonly goal: string } | null
 }
 
+export interface OpenToolCall {
+  readonly call_id: string
+  readonly tool_name: string
+  readonly arguments: Readonly<Record<string, unknown>>
+}
+
 export interface Changed {
   readonly event_id: number
 }
@@ -132,6 +138,13 @@ interface KnownAnswers {
   readonly "agent.list": Items<AgentItem>
   readonly "attention.list": Items<AttentionItem>
   readonly "harness.list": Items<unknown>
+  readonly "tool.register": Changed & {
+    readonly tools: ReadonlyArray<string>
+    /** Calls of these tools that were asked for and are not over. */
+    readonly open: ReadonlyArray<OpenToolCall>
+    /** Those of them that have started and wait for their result. */
+    readonly waiting: ReadonlyArray<OpenToolCall & { readonly attempt: number }>
+  }
   readonly subscribe: { readonly sub: string; readonly head: number; readonly since_ms?: number }
   readonly unsubscribe: Readonly<Record<string, never>>
   readonly "attention.subscribe": { readonly sub: string }

@@ -137,7 +137,9 @@ export class HookLifecycle {
       await this.tell(happening)
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      this.options.onTrouble(happening.conversationId, `${happening.event}: ${reason}`)
+      // A server that stops takes no more questions; that is no trouble of the hook.
+      const isStopping = (error as { readonly _tag?: unknown } | null)?._tag === "RuntimeClosed"
+      if (!isStopping) this.options.onTrouble(happening.conversationId, `${happening.event}: ${reason}`)
     } finally {
       this.running -= 1
       this.busy.delete(happening.conversationId)

@@ -29,6 +29,8 @@ export interface ExtensionsOptions {
 /** What extensions are made of. */
 export interface ExtensionParts {
   readonly processes: ProcessPort
+  /** The operating system holds what those processes run. */
+  readonly isContained: boolean
   /** Names that belong to the server's own tools. */
   readonly isBuiltin: (name: string) => boolean
 }
@@ -57,10 +59,14 @@ const hooksOf = ({ dataDirectory, environment, log }: ExtensionsOptions, { proce
       log.write("warn", "a hook went wrong", { conversation_id: conversationId, message })
   })
 
-const mcpOf = ({ environment, log, mcpServers, version }: ExtensionsOptions, { processes }: ExtensionParts): McpTools =>
+const mcpOf = (
+  { environment, log, mcpServers, version }: ExtensionsOptions,
+  { isContained, processes }: ExtensionParts
+): McpTools =>
   new McpTools({
     servers: globalServers(mcpServers, (name) => environment.variables[name]),
     processes,
+    isContained,
     version,
     nowMs: () => Date.now(),
     monotonicMs: () => performance.now(),

@@ -83,7 +83,11 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home })
   const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
   const names = new Set([...own, ...agentTools].map(({ name }) => name))
-  const extensions = options.extend?.({ processes, isBuiltin: (name) => names.has(name) })
+  const extensions = options.extend?.({
+    processes,
+    isContained: sandbox.contained,
+    isBuiltin: (name) => names.has(name)
+  })
   const asked = beforeCall ?? extensions?.beforeCall
   return {
     tools: makeRouter({

@@ -273,6 +273,13 @@ describe("the client's tools", { timeout: 60_000 }, () => {
     await expect(client.tools.register(id, [{ name: "bash", run: () => "" }])).rejects.toMatchObject({
       code: "invalid_state"
     })
+    const registered = await client.tools.register(id, [{ name: "mine", run: () => "" }])
+    await expect(client.tools.register(id, [{ name: "more", run: () => "" }])).rejects.toMatchObject({
+      code: "invalid_state"
+    })
+    await registered.close()
+    const again = await client.tools.register(id, [{ name: "more", run: () => "" }])
+    await again.close()
     await client.close()
   })
 })

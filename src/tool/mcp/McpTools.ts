@@ -23,6 +23,8 @@ export interface McpOptions {
   /** Servers that every conversation has. */
   readonly servers: ReadonlyArray<ParsedServer>
   readonly processes: Pick<ProcessPort, "start">
+  /** The operating system holds what those processes run. */
+  readonly isContained: boolean
   readonly version: string
   readonly nowMs: () => number
   readonly monotonicMs: () => number
@@ -94,8 +96,15 @@ export class McpTools implements ToolSource {
     })
   }
 
-  /** The servers of a conversation; its own come before the global ones of the same name. */
+  /** The servers of a conversation that may be used: what it starts itself has to be held, unless it may do everything. */
   private serversOf(state: ConversationState): ReadonlyArray<McpServerSettings> {
+    const all = this.configuredFor(state)
+    if (this.options.isContained || state.session.config.policy?.mode === "full_access") return all
+    return all.filter((one) => one.reach.type === "http" || this.own.includes(one))
+  }
+
+  /** Its own come before the global ones of the same name. */
+  private configuredFor(state: ConversationState): ReadonlyArray<McpServerSettings> {
     const { tools } = state.session.config
     if (tools === undefined) return this.own
     const known = this.parsed.get(tools)

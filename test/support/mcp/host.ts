@@ -59,6 +59,7 @@ export const useMcpHosts = () => {
       ...options,
       servers: globalServers(servers, () => undefined),
       processes,
+      isContained: sandbox.contained,
       version: "0.0.0-test",
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),

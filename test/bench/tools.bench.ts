@@ -1,5 +1,6 @@
-// What a tool call costs beside a bare spawn of the same program: one at a time, a hundred at once, and with a GiB of
-// output, where memory is what counts. BENCH_ROUNDS and BENCH_CALLS shorten or lengthen it; BENCH_OUTPUT_MIB the output.
+// What a tool call costs beside a bare spawn of the same program: one at a time with the pauses of a model, once with
+// sandboxes made ahead and once without; a hundred at once; and a GiB of output, where memory is what counts. BENCH_ROUNDS and BENCH_CALLS shorten or lengthen it; BENCH_OUTPUT_MIB the output.
+import { setTimeout as sleep } from "node:timers/promises"
 import type { Bench, BenchContext, Row } from "./Bench.ts"
 import { median, watchOthers } from "./runelog/sampling.ts"
 import { positive } from "./runelog/settings.ts"
@@ -39,13 +40,24 @@ const compared = (row: Row, baseline: Row, target?: number): Row => {
   return { ...row, baseline: baseline.name, ratio, ...(target === undefined ? {} : { target, met: ratio <= target }) }
 }
 
-const oneAtATime = async ([bare, without, within]: Subjects, plan: Plan): Promise<ReadonlyArray<Row>> => {
+/** Between two calls a model thinks; this is far less than it takes. */
+const pauseMs = 60
+
+const oneAtATime = async ([bare, without, within, cold]: Subjects, plan: Plan): Promise<ReadonlyArray<Row>> => {
   plan.progress(`${plan.rounds * plan.calls} calls of each, one at a time`)
-  const all = [bare, without, within]
+  const all = [bare, without, within, cold]
   for (const subject of all) await subject.run("true")
-  const value = await inTurns(all, plan.rounds * plan.calls, (subject) => millisecondsOf(() => subject.run("true")))
+  const value = await inTurns(all, plan.rounds * plan.calls, async (subject) => {
+    await sleep(pauseMs)
+    return millisecondsOf(() => subject.run("true"))
+  })
   const row = (subject: Subject): Row => ({ name: `no-op, ${subject.name}`, value: value(subject), unit: "ms" })
-  return [row(bare), compared(row(without), row(bare), targetWithout), compared(row(within), row(bare), targetWith)]
+  return [
+    row(bare),
+    compared(row(without), row(bare), targetWithout),
+    compared(row(within), row(bare), targetWith),
+    compared(row(cold), row(bare))
+  ]
 }
 
 const parallel = 100
@@ -88,7 +100,7 @@ const withOutput = async ([bare, , within]: Subjects, plan: Plan): Promise<Reado
   ]
 }
 
-type Subjects = readonly [bare: Subject, without: Subject, within: Subject]
+type Subjects = readonly [bare: Subject, without: Subject, within: Subject, cold: Subject]
 
 export const run: Bench["run"] = async ({ directory, progress }) => {
   const plan: Plan = {
@@ -99,8 +111,9 @@ export const run: Bench["run"] = async ({ directory, progress }) => {
   }
   const subjects: Subjects = [
     bareSpawn(directory),
-    await toolCalls(directory, "without", ["limits_only"]),
-    await toolCalls(directory, "within")
+    await toolCalls(directory, { name: "without", levels: ["limits_only"] }),
+    await toolCalls(directory, { name: "within" }),
+    await toolCalls(directory, { name: "cold", spares: false })
   ]
   const busyOthers = watchOthers()
   try {

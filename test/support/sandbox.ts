@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ProcessEnded, ProcessPort, ProcessRequest } from "#src/tool/process/Port.ts"
+import type { ProcessEnded, ProcessRequest } from "#src/tool/process/Port.ts"
 import { makeProcesses, type ProcessesOptions } from "#src/tool/process/Processes.ts"
 import { detectSandbox } from "#src/tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "#src/tool/sandbox/Environment.ts"
@@ -22,7 +22,7 @@ export interface Ground {
   readonly workspace: string
   readonly data: string
   readonly sandbox: SandboxPort
-  readonly processes: ProcessPort
+  readonly processes: ReturnType<typeof makeProcesses>
   readonly run: (script: string, more?: Partial<ProcessRequest>) => Promise<ProcessEnded>
   readonly clear: () => Promise<void>
 }

@@ -13,6 +13,8 @@ export const processLimits = {
   /** How often what is left of a tree outside a namespace is looked for, and how many times. */
   sweepMs: 20,
   sweepsMax: 60,
+  /** A program that ran no longer than this has not used up the numbers of processes. */
+  shortMs: 1_000,
   /** A file of all that was printed; what comes after is read, dropped and counted. */
   overflowBytesMax: 64 * MIB,
   /** Bytes that wait for the disk; more hold the program back. */
@@ -24,5 +26,8 @@ export const processLimits = {
   /** Below this much free space on a disk that it may write to, a program is ended. */
   diskReserveBytes: 1_024 * MIB,
   diskCheckMs: 250,
+  /** Sandboxes that wait for their program, and how long one waits. */
+  sparesMax: 4,
+  spareIdleMs: 300_000,
   stdinBytesMax: 8 * MIB
 } as const

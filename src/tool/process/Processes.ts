@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { launcherExitCode, launcherPrefix } from "../sandbox/Launcher.ts"
-import type { SandboxPort } from "../sandbox/Port.ts"
+import type { SandboxedCommand, SandboxPort } from "../sandbox/Port.ts"
 import { DiskGuard, type ReserveOf, usualReserve } from "./DiskGuard.ts"
 import { ProcessNotStarted } from "./Errors.ts"
 import { HeadTail } from "./HeadTail.ts"
@@ -13,6 +13,7 @@ import { Overflow } from "./Overflow.ts"
 import type { OutputStream, ProcessEnd, ProcessEnded, ProcessPort, ProcessRequest, StartRequest } from "./Port.ts"
 import { Progress } from "./Progress.ts"
 import { type Exit, Running } from "./Running.ts"
+import { type Setting, Spares, waiter } from "./Spares.ts"
 import { markName, newMark } from "./Tree.ts"
 
 export interface ProcessesOptions {
@@ -23,6 +24,8 @@ export interface ProcessesOptions {
   readonly overflowDirectory: string
   readonly overflowBytesMax?: number
   readonly diskReserve?: ReserveOf
+  /** Whether sandboxes are made ahead of the calls that need them; they are, unless told otherwise. */
+  readonly spares?: boolean
 }
 
 /** What a program printed: inline with a cap, and in a file when that was not all. */
@@ -80,10 +83,13 @@ class Processes implements ProcessPort {
   private readonly running = new Set<Running>()
   private readonly guard: DiskGuard
   private readonly starting = new Set<Promise<Running>>()
+  private readonly spares: Spares | undefined
   private isClosed = false
 
   constructor(options: ProcessesOptions) {
     this.options = options
+    const isWorthIt = options.sandbox.level.startsWith("bubblewrap") && options.spares !== false
+    this.spares = isWorthIt ? new Spares((setting) => this.prepareSpare(setting)) : undefined
     this.guard = new DiskGuard(options.diskReserve ?? usualReserve)
     rmSync(options.overflowDirectory, { recursive: true, force: true })
     mkdirSync(options.overflowDirectory, { recursive: true, mode: 0o700 })
@@ -105,9 +111,11 @@ class Processes implements ProcessPort {
       progress?.add(stream, bytes)
       if (!output.add(stream, bytes)) running.pause()
     }
-    const running = await this.open({ ...request, onOutput }, { hasInput: request.stdin !== undefined })
-    if (request.stdin !== undefined) void running.write(request.stdin).then(() => running.endInput())
+    const running = await this.begin({ ...request, onOutput })
+    if (request.stdin === undefined) running.endInput()
+    else void running.write(request.stdin).then(() => running.endInput())
     const { asked, exit } = await this.untilOver(running, request)
+    void this.spares?.make(request)
     progress?.flush()
     const printed = await output.end()
     const complaint =
@@ -118,18 +126,55 @@ class Processes implements ProcessPort {
     return { end: endOf(exit, asked), ...exit, aborted: asked === "aborted", ...printed }
   }
 
+  /** How often a sandbox was ready. */
+  get spareStats(): Spares["stats"] | undefined {
+    return this.spares?.stats
+  }
+
   async close(): Promise<void> {
     this.isClosed = true
+    await this.spares?.close()
     // What begins at this moment is not among those that run yet.
     await Promise.allSettled([...this.starting])
     await Promise.all([...this.running].map((running) => running.kill()))
   }
 
-  private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
-    const program = request.argv[0] ?? ""
+  /** In a sandbox that is ready, or in a new one. */
+  private async begin(request: StartRequest & Pick<ProcessRequest, "stdin">): Promise<Running> {
+    this.checkRoom(request.argv[0] ?? "")
+    // A text that holds what ends an argument is refused where new ones are made.
+    const isPlain = request.argv.length > 0 && !request.argv.some((argument) => argument.includes("\0"))
+    const ready = isPlain ? this.spares?.take(request, request.argv, request.onOutput) : undefined
+    if (ready === undefined) return this.open(request, { hasInput: request.stdin !== undefined })
+    this.keep(ready)
+    return ready
+  }
+
+  private checkRoom(program: string): void {
     if (this.isClosed) throw new ProcessNotStarted("closed", program, "the server is ending")
     if (this.running.size + this.starting.size >= processLimits.runningMax)
       throw new ProcessNotStarted("too_many", program, `${processLimits.runningMax} programs run already`)
+  }
+
+  private keep(running: Running): void {
+    this.running.add(running)
+    void running.ended.then(() => this.running.delete(running))
+  }
+
+  private prepareSpare({ directory, environment, network, writable }: Setting): SandboxedCommand {
+    const { environment: allowed, sandbox } = this.options
+    return sandbox.prepare({
+      argv: waiter,
+      directory,
+      writable,
+      network,
+      environment: { ...allowed, ...environment },
+      firstDescriptor: 4
+    })
+  }
+
+  private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
+    this.checkRoom(request.argv[0] ?? "")
     const { argv, channels = [], directory, network, writable } = request
     const mark = newMark()
     const { environment: allowed, sandbox } = this.options
@@ -145,8 +190,7 @@ class Processes implements ProcessPort {
     this.starting.add(starting)
     try {
       const running = await starting
-      this.running.add(running)
-      void running.ended.then(() => this.running.delete(running))
+      this.keep(running)
       return running
     } finally {
       this.starting.delete(starting)
@@ -190,4 +234,6 @@ class Processes implements ProcessPort {
   }
 }
 
-export const makeProcesses = (options: ProcessesOptions): ProcessPort => new Processes(options)
+export const makeProcesses = (
+  options: ProcessesOptions
+): ProcessPort & { readonly spareStats: Spares["stats"] | undefined } => new Processes(options)

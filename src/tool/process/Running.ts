@@ -29,6 +29,7 @@ export class Running implements RunningProcess {
   private readonly child: ChildProcess
   private readonly parts: RunningParts
   private readonly outputs: ReadonlyArray<Readable>
+  private readonly startedMs = performance.now()
   private isOver = false
   private killing: Promise<void> | undefined
 
@@ -65,6 +66,18 @@ export class Running implements RunningProcess {
     const stream = this.child.stdio[channel] as Writable | null | undefined
     if (stream?.writable !== true) return Promise.resolve(false)
     return new Promise((resolve) => stream.write(text, (error) => resolve(error === null || error === undefined)))
+  }
+
+  /** Hands the text over and ends the channel. */
+  send(text: string, channel: number): void {
+    const stream = this.child.stdio[channel] as Writable | null | undefined
+    // It may end before it has read them: how it ended says more than that.
+    stream?.on("error", swallow)
+    stream?.end(text)
+  }
+
+  get isEnded(): boolean {
+    return this.isOver || this.child.exitCode !== null || this.child.signalCode !== null
   }
 
   endInput(): void {
@@ -151,7 +164,8 @@ export class Running implements RunningProcess {
   /** Outside a namespace: ends what the first process left behind, as far as it can be found. */
   private async sweep(): Promise<void> {
     for (let round = 0; round < processLimits.sweepsMax; round++) {
-      const left = markedWith(this.parts.mark).filter(isAlive)
+      const wasShort = performance.now() - this.startedMs < processLimits.shortMs
+      const left = markedWith(this.parts.mark, { from: this.pid, wasShort }).filter(isAlive)
       const name = round === 0 && this.killing === undefined ? "SIGTERM" : "SIGKILL"
       signal(-this.pid, name)
       if (left.length === 0) return

@@ -44,12 +44,21 @@ export const descendantsOf = (pid: number): ReadonlyArray<number> => {
   return found
 }
 
-/** Processes that were started with this mark in their environment. */
-export const markedWith = (mark: string): ReadonlyArray<number> =>
-  namesIn("/proc")
-    .filter((name) => /^[0-9]+$/.test(name))
+/**
+ * Processes that were started with this mark in their environment. Numbers are given out in order, so that of a program
+ * that ran shortly only those after its own have to be looked at.
+ */
+export const markedWith = (
+  mark: string,
+  range: { readonly from: number; readonly wasShort: boolean }
+): ReadonlyArray<number> => {
+  const last = Number(readProc("/proc/sys/kernel/ns_last_pid") || Number.NaN)
+  const isOrdered = range.wasShort && last >= range.from
+  return namesIn("/proc")
+    .filter((name) => /^[0-9]+$/.test(name) && (!isOrdered || Number(name) > range.from))
     .filter((name) => readProc(`/proc/${name}/environ`).includes(`${markName}=${mark}`))
     .map(Number)
+}
 
 const isZombie = (pid: number): boolean => / [ZX] /.test(readProc(`/proc/${pid}/stat`).replace(/^.*\)/s, ""))
 

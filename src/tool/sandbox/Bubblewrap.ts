@@ -5,7 +5,7 @@ import { realpathSync, statSync } from "node:fs"
 import { SandboxRefused } from "./Errors.ts"
 import { type Identity, launch, launchClosing, type Staged, stagedAt } from "./Launcher.ts"
 import { outOfMemoryScore, sandboxLimits } from "./Limits.ts"
-import { isInside, type Mount, planMounts, rootOf } from "./Mounts.ts"
+import { isInside, isTooWide, type Mount, planMounts, rootOf } from "./Mounts.ts"
 import type { LimitInForce, SandboxedCommand, SandboxRequest } from "./Port.ts"
 import type { Machine } from "./SystemCalls.ts"
 
@@ -102,9 +102,15 @@ const checkText = (request: SandboxRequest): void => {
     throw new SandboxRefused("bad_text", request.argv[0] ?? "", "is no command: it is empty or holds a NUL character")
 }
 
+const directoryOf = (path: string): string => {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new SandboxRefused("not_there", path, "is no directory")
+  return realpathSync(path)
+}
+
 interface Planned {
   readonly mounts: ReadonlyArray<Mount>
-  readonly roots: ReadonlyArray<string>
+  readonly directory: string
   readonly staged: ReadonlyArray<Staged>
   readonly identity: Identity | undefined
 }
@@ -114,16 +120,22 @@ const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {
   if (request.writable.length > sandboxLimits.rootsMax)
     throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
   const roots = [...new Set(request.writable.map(rootOf))]
-  const identity = parts.drop === undefined ? undefined : identityFor(roots, parts.drop.identity)
+  const directory = directoryOf(request.directory)
+  const readable = roots.some((root) => isInside(root, directory)) || isTooWide(directory) ? [] : [directory]
+  const places = [...roots, ...readable]
+  const identity = parts.drop === undefined ? undefined : identityFor(places, parts.drop.identity)
   const mayPass = identity === undefined ? () => true : mayPassAs(identity)
-  const mounts = planMounts({ roots, network: request.network }, { home: parts.home, hidden: parts.hidden, mayPass })
-  return { mounts, roots, identity, staged: identity === undefined ? [] : stage(mounts, roots, identity) }
+  const mounts = planMounts(
+    { roots, readable, network: request.network },
+    { home: parts.home, hidden: parts.hidden, mayPass }
+  )
+  return { mounts, identity, staged: identity === undefined ? [] : stage(mounts, places, identity), directory }
 }
 
 const insideArguments = (
   parts: BubblewrapParts,
   request: SandboxRequest,
-  { identity, mounts, staged }: Planned,
+  { directory, identity, mounts, staged }: Planned,
   filterDescriptor: number
 ): ReadonlyArray<string> => [
   ...["--unshare-all", "--unshare-user"],
@@ -143,7 +155,7 @@ const insideArguments = (
     at
   ]),
   ...(parts.filter === undefined ? ["--disable-userns"] : ["--seccomp", String(filterDescriptor)]),
-  ...["--chdir", realpathSync(request.directory)]
+  ...["--chdir", directory]
 ]
 
 /** The command line for a request; throws SandboxRefused when it cannot be held. */
@@ -168,5 +180,6 @@ export const bubblewrapped = (parts: BubblewrapParts, request: SandboxRequest): 
     if (parts.closer !== undefined) return launchClosing({ ...common, perl: parts.closer.perl })
     return { file: parts.bwrap, args: command.slice(1) }
   }
-  return { ...begin(), directory: "/", environment: {}, descriptors, isNamespace: true }
+  const mounted = planned.mounts.map(({ at }) => at)
+  return { ...begin(), directory: "/", environment: {}, descriptors, mounted, isNamespace: true }
 }

@@ -24,7 +24,7 @@ const checked = (request: SandboxRequest): readonly [file: string, ...args: Read
 const outside = (request: SandboxRequest, argv: readonly [string, ...ReadonlyArray<string>]): SandboxedCommand => {
   const [file, ...args] = argv
   const directory = realpathSync(request.directory)
-  return { file, args, directory, environment: request.environment, descriptors: [], isNamespace: false }
+  return { file, args, directory, environment: request.environment, descriptors: [], mounted: [], isNamespace: false }
 }
 
 export const unlimitedCommand = (request: SandboxRequest): SandboxedCommand => outside(request, checked(request))

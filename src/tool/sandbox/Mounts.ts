@@ -94,14 +94,17 @@ const kindOf = (path: string): FileKind | undefined => {
   return facts.isDirectory() ? "directory" : facts.isFile() ? "file" : "other"
 }
 
+/** Too much of the system to be given to commands as theirs. */
+export const isTooWide = (path: string): boolean =>
+  tooWide.includes(path) || neverRoots.some((never) => isInside(never, path))
+
 /** The real path of a root that may be written to; throws SandboxRefused when it is none. */
 export const rootOf = (path: string): string => {
   if (!isAbsolute(path) || path.includes("\0")) throw new SandboxRefused("not_absolute", path, "is no absolute path")
   const facts = statSync(path, { throwIfNoEntry: false })
   if (facts?.isDirectory() !== true) throw new SandboxRefused("not_there", path, "is no directory")
   const real = realpathSync(path)
-  if (tooWide.includes(real) || neverRoots.some((never) => isInside(never, real)))
-    throw new SandboxRefused("too_wide", path, "is no place that commands may write to")
+  if (isTooWide(real)) throw new SandboxRefused("too_wide", path, "is no place that commands may write to")
   return real
 }
 
@@ -200,12 +203,18 @@ const inOrder = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
 
 /** The plan for a request whose roots are real paths. */
 export const planMounts = (
-  request: { readonly roots: ReadonlyArray<string>; readonly network: boolean },
+  request: {
+    readonly roots: ReadonlyArray<string>
+    /** Also there, wherever it lies, but not to be changed. */
+    readonly readable: ReadonlyArray<string>
+    readonly network: boolean
+  },
   { hidden, home, mayPass }: MountFacts
 ): ReadonlyArray<Mount> => {
-  const { network, roots } = request
-  for (const path of hidden)
-    if (roots.includes(path)) throw new SandboxRefused("too_wide", path, "belongs to ECHS itself")
+  const { network, readable, roots } = request
+  for (const place of [...roots, ...readable])
+    if (hidden.some((path) => isInside(path, place)))
+      throw new SandboxRefused("too_wide", place, "is hidden from commands")
   const places = ["/home", "/root", "/run", "/tmp", "/var/tmp", "/dev", "/proc", ...roots, ...hidden]
   const isReachable = (path: string): boolean =>
     !places.some((place) => isInside(place, path)) && waysTo(path).every(mayPass)
@@ -216,8 +225,9 @@ export const planMounts = (
     ...(kindOf("/var/tmp") === "directory" ? [{ at: "/var/tmp", kind: "private" } as const] : []),
     { at: "/dev/shm", kind: "private" },
     ...(network ? resolverPlan() : []),
-    ...roots.flatMap((root) => passages(root, mayPass)),
+    ...[...roots, ...readable].flatMap((root) => passages(root, mayPass)),
     ...(home === undefined ? [] : homePlan(home, roots)),
+    ...readable.map((at) => ({ at, kind: "readonly" }) as const),
     ...roots.map((at) => ({ at, kind: "writable" }) as const),
     ...roots.flatMap(repositoryOf),
     ...hidden.flatMap(hide)

@@ -29,6 +29,8 @@ export interface SandboxedCommand {
   readonly environment: Readonly<Record<string, string>>
   /** What the sandbox reads from file descriptors, from `firstDescriptor` on. */
   readonly descriptors: ReadonlyArray<Uint8Array>
+  /** Paths outside that it finds mounted inside. */
+  readonly mounted: ReadonlyArray<string>
   /** Whether all it starts lives in a process namespace that ends with its first process. */
   readonly isNamespace: boolean
 }

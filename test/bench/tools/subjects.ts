@@ -32,20 +32,28 @@ export const bareSpawn = (directory: string): Subject => ({
   close: async () => undefined
 })
 
-/** The tool on the best level there is, or on the one named. */
-export const toolCalls = async (base: string, name: string, levels?: ReadonlyArray<SandboxLevel>): Promise<Subject> => {
+/** The tool on the best level there is, or on the one named; with sandboxes made ahead, or without. */
+export const toolCalls = async (
+  base: string,
+  {
+    levels,
+    name,
+    spares = true
+  }: { readonly name: string; readonly levels?: ReadonlyArray<SandboxLevel>; readonly spares?: boolean }
+): Promise<Subject> => {
   const [workspace, data, home] = [join(base, name, "workspace"), join(base, name, "data"), join(base, name, "home")]
   for (const directory of [workspace, data, home]) mkdirSync(directory, { recursive: true })
   const sandbox = await detectSandbox({ dataDirectory: data, home, path, ...(levels === undefined ? {} : { levels }) })
   const processes = makeProcesses({
     sandbox,
+    spares,
     environment: allowedEnvironment({ PATH: path, HOME: home }),
     overflowDirectory: join(base, name, "overflow")
   })
   const { close, tool } = makeBash({ processes })
   const context = { conversation_id: "c", agent_id: "a", workspace, progress: () => undefined }
   return {
-    name: `tool call, ${sandbox.level}`,
+    name: `tool call, ${sandbox.level}${spares ? "" : ", none made ahead"}`,
     run: async (command) => {
       const signal = new AbortController().signal
       const { error, status } = await tool.run({ command, timeout_ms: 600_000 }, {

@@ -54,10 +54,17 @@ const reachable = {
   remedy: `chmod o+rx the directories above ${dirname(program)}`
 }
 
-const attack = (who: Who, mutant = "", only: ReadonlyArray<string> = []): Promise<EscapeReport> =>
+interface Attack {
+  readonly mutant?: string
+  readonly only?: ReadonlyArray<string>
+  /** In sandboxes that were ready before. */
+  readonly isAhead?: boolean
+}
+
+const attack = (who: Who, { isAhead = false, mutant = "", only = [] }: Attack = {}): Promise<EscapeReport> =>
   new Promise((resolve, reject) => {
     const [file = "", ...args] = commandFor(who)
-    const child = spawn(file, [...args, program, base, mutant, only.join("\n")], {
+    const child = spawn(file, [...args, program, base, mutant, only.join("\n"), isAhead ? "ahead" : ""], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env["PATH"], HOME: "/nonexistent" }
     })
@@ -99,6 +106,15 @@ describe("the sandbox", () => {
     expectHeld(report, "root")
   })
 
+  it("holds every attempt when it was made before the call", { timeout: 180_000 }, async (context) => {
+    requirePart(context, bubblewrap)
+    requirePart(context, reachable)
+    const report = await attack("user", { isAhead: true })
+    expect(escapesOf(report)).toEqual([])
+    expect(report.ahead).toBe(attempts.length)
+    reportCount("escape attempts that were held in sandboxes made ahead", report.ahead)
+  })
+
   it("holds every attempt when an ordinary user runs the server", { timeout: 180_000 }, async (context) => {
     requirePart(context, bubblewrap)
     requirePart(context, reachable)
@@ -113,7 +129,7 @@ describe("the attempts", () => {
     requirePart(context, bubblewrap)
     requirePart(context, reachable)
     const noticing = noticedBy[mutant] ?? []
-    const report = await attack("user", mutant, noticing)
+    const report = await attack("user", { mutant, only: noticing })
     expect(
       report.attempts
         .filter(({ escaped }) => escaped !== undefined)
@@ -127,7 +143,7 @@ describe("the attempts", () => {
     requirePart(context, bubblewrap)
     requirePart(context, parts.root)
     const noticing = ["read the passwords of the system"]
-    const report = await attack("root", keepsRoot, noticing)
+    const report = await attack("root", { mutant: keepsRoot, only: noticing })
     expect(report.level).toBe("bubblewrap_as_root")
     expect(escapesOf(report)).toHaveLength(1)
     reportCount("weakened sandboxes that the attempts noticed", 1)

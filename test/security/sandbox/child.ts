@@ -1,11 +1,13 @@
 // Makes the attempts as whoever runs it, and prints what came of them: one JSON object.
-// Arguments: a directory that is its own; the name of a mutant or nothing; the names of attempts, or nothing for all.
+// Arguments: a directory that is its own; the name of a mutant or nothing; the names of attempts, or nothing for all;
+// "ahead" when every attempt shall be made in a sandbox that was ready before.
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { makeProcesses } from "../../../src/tool/process/Processes.ts"
 import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
-import { attempts } from "./attempts.ts"
+import { attempts, type Scene } from "./attempts.ts"
 import { keepsRoot, weakened } from "./mutants.ts"
 import { makeScene } from "./scene.ts"
 
@@ -19,10 +21,12 @@ export interface EscapeReport {
   readonly level: string
   readonly detail: string
   readonly uid: number
+  /** Attempts that were made in a sandbox that was ready before. */
+  readonly ahead: number
   readonly attempts: ReadonlyArray<AttemptReport>
 }
 
-const [base = "", mutant = "", only = ""] = process.argv.slice(2)
+const [base = "", mutant = "", only = "", ahead = ""] = process.argv.slice(2)
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 process.env["CANARY"] = "CANARY_VALUE"
 
@@ -40,19 +44,32 @@ const processes = makeProcesses({
   overflowDirectory: join(base, "overflow")
 })
 
+/** Has a sandbox made ahead for this scene. */
+const getReady = async (scene: Scene, environment: Readonly<Record<string, string>> | undefined): Promise<void> => {
+  // The one for the scene before, which is no longer there.
+  while (processes.spareStats?.making !== 0) await sleep(5)
+  await processes.run({ ...requestOf(scene, environment), argv: ["true"] })
+  while (processes.spareStats?.making !== 0) await sleep(5)
+}
+
+const requestOf = (scene: Scene, environment: Readonly<Record<string, string>> | undefined) => ({
+  directory: scene.workspace,
+  writable: [scene.workspace],
+  network: false,
+  ...(environment === undefined ? {} : { environment }),
+  outputCharsMax: 4_096,
+  timeoutMs: 20_000,
+  signal: new AbortController().signal
+})
+
 const tryOne = async (attempt: (typeof attempts)[number]): Promise<AttemptReport> => {
   const { clear, scene } = await makeScene(base)
   try {
     const environment = attempt.environment?.(scene)
+    if (ahead === "ahead") await getReady(scene, environment)
     const ended = await processes.run({
-      argv: ["sh", "-c", attempt.script(scene)],
-      directory: scene.workspace,
-      writable: [scene.workspace],
-      network: false,
-      ...(environment === undefined ? {} : { environment }),
-      outputCharsMax: 4_096,
-      timeoutMs: 20_000,
-      signal: new AbortController().signal
+      ...requestOf(scene, environment),
+      argv: ["sh", "-c", attempt.script(scene)]
     })
     const damage = attempt.damage?.(scene)
     const said = ended.stdout.includes("ESCAPED") ? ended.stdout.trim().slice(0, 200) : undefined
@@ -66,11 +83,13 @@ const tryOne = async (attempt: (typeof attempts)[number]): Promise<AttemptReport
 const reports: Array<AttemptReport> = []
 const chosen = only === "" ? attempts : attempts.filter(({ name }) => only.split("\n").includes(name))
 for (const attempt of chosen) reports.push(await tryOne(attempt))
+const usedAhead = processes.spareStats?.used ?? 0
 await processes.close()
 const report: EscapeReport = {
   level: sandbox.level,
   detail: sandbox.detail,
   uid: process.getuid?.() ?? -1,
+  ahead: usedAhead,
   attempts: reports
 }
 process.stdout.write(`${JSON.stringify(report)}\n`)

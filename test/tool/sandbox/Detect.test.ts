@@ -114,6 +114,24 @@ describe("what a command writes", () => {
     expect(readFileSync(join(ground.workspace, "file"), "utf8")).toBe("x\n")
   })
 
+  it("lands nowhere when it may only read, and what is there can be read", async (context) => {
+    requirePart(context, bubblewrap)
+    writeFileSync(join(ground.workspace, "file"), "content", { mode: 0o600 })
+    const ended = await ground.run("cat file; echo x >file; echo x >new; pwd", { writable: [] })
+    expect(ended.stdout).toBe(`content${ground.workspace}\n`)
+    expect(readFileSync(join(ground.workspace, "file"), "utf8")).toBe("content")
+    expect(existsSync(join(ground.workspace, "new"))).toBe(false)
+  })
+
+  it("never lands in the data of the server, nor is read there", async (context) => {
+    requirePart(context, bubblewrap)
+    mkdirSync(join(ground.data, "inner"))
+    for (const place of [ground.data, join(ground.data, "inner")]) {
+      await expect(ground.run("true", { writable: [place] })).rejects.toMatchObject({ code: "too_wide" })
+      await expect(ground.run("true", { directory: place, writable: [] })).rejects.toMatchObject({ code: "too_wide" })
+    }
+  })
+
   it("lands in each of several roots, and in no other", async (context) => {
     requirePart(context, bubblewrap)
     const other = join(ground.base, "other root")

@@ -27,7 +27,8 @@ describe("settings", () => {
       model: undefined,
       logLevel: "info",
       otlpEndpoint: undefined,
-      providers: {}
+      providers: {},
+      mcpServers: {}
     })
   })
 

@@ -153,7 +153,7 @@ describe("in the sandbox", () => {
 
   it("has no shared temporary directory between two commands", async (context) => {
     requirePart(context, bubblewrap)
-    await ground.run("echo x >/tmp/mine; echo y >~/mine")
+    await ground.run("cd /tmp && echo x >mine; echo y >~/mine")
     expect((await ground.run("ls -A /tmp ~")).stdout).not.toContain("mine")
   })
 

@@ -51,7 +51,7 @@ describe("a sandbox made ahead", () => {
 
   it("is used once", async () => {
     await getReady()
-    await ground.run("echo x >/tmp/left; echo y >~/left")
+    await ground.run("cd /tmp && echo x >left; echo y >~/left")
     expect(stats().used).toBe(1)
     expect((await ground.run("ls -A /tmp ~")).stdout).not.toContain("left")
   })

@@ -26,13 +26,16 @@ const identity = {
   GIT_TERMINAL_PROMPT: "0"
 }
 
-/** The copy of the index keeps what git knows of unchanged files, so that they are not read again. */
+/**
+ * The copy of the index keeps what git knows of unchanged files, so that they are not read again; with its time, by
+ * which git tells files that changed in the very moment it looked.
+ */
 const writeTreeScript = `
 git rev-parse --is-inside-work-tree >/dev/null 2>&1 || exit 3
 dir=$(git rev-parse --absolute-git-dir) || exit 3
 index="$dir/echs-index.$$"
 trap 'rm -f "$index" "$index.lock"' EXIT
-[ -f "$dir/index" ] && cp "$dir/index" "$index"
+[ -f "$dir/index" ] && cp -p "$dir/index" "$index"
 GIT_INDEX_FILE="$index" git add -A -- . >/dev/null 2>&1 || exit 4
 GIT_INDEX_FILE="$index" git write-tree
 `

@@ -76,6 +76,18 @@ describe("a worktree", () => {
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
   })
 
+  it("is seen to change also in the moment it is made, and by as many characters as before", async () => {
+    const workspace = repository()
+    const own = makeGit(tools, workspace, signal)
+    await openWorktree(own, workspace, ann)
+    for (const word of ["uno", "due", "tre", "sei"]) {
+      writeFileSync(join(worktreePath(workspace, ann), "a.txt"), `${word}\ntwo\nthree\n`)
+      expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+      expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe(`${word}\ntwo\nthree\n`)
+      writeFileSync(join(workspace, "a.txt"), "one\ntwo\nthree\n")
+    }
+  })
+
   it("needs a repository, and one that is gone cannot be merged", async () => {
     const plain = workspaces.make()
     const own = makeGit(tools, plain, signal)

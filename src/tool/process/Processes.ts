@@ -95,8 +95,11 @@ class Processes implements ProcessPort {
     mkdirSync(options.overflowDirectory, { recursive: true, mode: 0o700 })
   }
 
-  start(request: StartRequest): Promise<Running> {
-    return this.open(request, { hasInput: true })
+  async start(request: StartRequest): Promise<Running> {
+    const running = await this.open(request, { hasInput: true })
+    const unwatch = this.guard.watch(request.writable, () => void running.kill())
+    void running.ended.then(unwatch)
+    return running
   }
 
   async run(request: ProcessRequest): Promise<ProcessEnded> {

@@ -80,6 +80,15 @@ export class Running implements RunningProcess {
     return this.isOver || this.child.exitCode !== null || this.child.signalCode !== null
   }
 
+  /** Whether this process stays alive for the sake of that one. */
+  hold({ isHeld }: { readonly isHeld: boolean }): void {
+    for (const part of [this.child, ...this.child.stdio]) {
+      const handle = part as { readonly ref?: () => unknown; readonly unref?: () => unknown } | null | undefined
+      if (isHeld) handle?.ref?.()
+      else handle?.unref?.()
+    }
+  }
+
   endInput(): void {
     this.child.stdin?.end()
   }

@@ -80,6 +80,7 @@ export class Spares {
     this.spares.delete(key)
     clearTimeout(spare.idle)
     spare.direct(sink)
+    spare.running.hold({ isHeld: true })
     spare.running.send(`${argv.join("\0")}\0`, 3)
     return spare.running
   }
@@ -125,6 +126,7 @@ export class Spares {
       sink = (stream) => (stream === 3 ? resolve() : undefined)
       void running.ended.then(() => reject(new TypeError("the sandbox was not made")))
     })
+    running.hold({ isHeld: false })
     const idle = setTimeout(() => this.drop(key), processLimits.spareIdleMs).unref()
     const direct = (to: Sink): void => {
       sink = to

@@ -1,6 +1,6 @@
 // Commands where nothing holds them: with limits of resources where there is a shell to set them, and without. What a
 // request asks to be kept from is not kept from it, and the level says so.
-import { realpathSync } from "node:fs"
+import { realpathSync, statSync } from "node:fs"
 import { limitScript } from "./Bubblewrap.ts"
 import { SandboxRefused } from "./Errors.ts"
 import { sandboxLimits } from "./Limits.ts"
@@ -23,6 +23,8 @@ const checked = (request: SandboxRequest): readonly [file: string, ...args: Read
 
 const outside = (request: SandboxRequest, argv: readonly [string, ...ReadonlyArray<string>]): SandboxedCommand => {
   const [file, ...args] = argv
+  if (statSync(request.directory, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new SandboxRefused("not_there", request.directory, "is no directory")
   const directory = realpathSync(request.directory)
   return { file, args, directory, environment: request.environment, descriptors: [], mounted: [], isNamespace: false }
 }

@@ -1,5 +1,6 @@
 // Goal: a sandbox that was made ahead is used only while it is exactly what would be made now, and none outlives its
 // use. Method: real sandboxes, with the workspace changed behind their back in every way that matters.
+import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -126,6 +127,20 @@ describe("a sandbox made ahead", () => {
     expect(stats().ready).toBeLessThanOrEqual(processLimits.sparesMax)
     await ground.processes.close()
     expect(stats().ready).toBe(0)
+  })
+
+  it("keeps no program alive that has nothing else to do, and ends with it", async () => {
+    const program = `import { makeGround } from ${JSON.stringify(new URL("../../support/sandbox.ts", import.meta.url).href)}
+      const ground = await makeGround()
+      await ground.run("true")
+      while (ground.processes.spareStats.ready === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+      console.log(ground.base)`
+    const ended = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+      encoding: "utf8",
+      timeout: 20_000
+    })
+    expect(ended).toMatchObject({ status: 0, signal: null })
+    rmSync(ended.stdout.trim(), { recursive: true, force: true })
   })
 
   it("is not made where there is no namespace", async () => {

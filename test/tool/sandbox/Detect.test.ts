@@ -53,6 +53,13 @@ describe("a sandbox", () => {
     expect(await detectWith(join(ground.base, "bin"))).toMatchObject({ level: "limits_only", contained: false })
   })
 
+  it("that is none still refuses what is no command and no directory", async () => {
+    const other = await makeGround({ levels: ["limits_only"] })
+    await expect(other.run("true", { directory: "/nowhere/at/all" })).rejects.toMatchObject({ code: "not_there" })
+    await expect(other.run("true", { argv: [] })).rejects.toMatchObject({ code: "bad_text" })
+    await other.clear()
+  })
+
   it("is not believed to hold because a program of that name is there", async () => {
     for (const lie of ["#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 1\n", "not a program"]) {
       const sandbox = await detectWith(`${program("bwrap", lie)}:${usualPath}`)

@@ -17,6 +17,9 @@ export const shellLimits = {
   quietMs: 250,
   /** Between the end of a command and the end of what it printed, which comes another way. */
   settleMs: 20,
+  /** Output of a session that is read in one stretch of time. */
+  paceMs: 100,
+  paceBytesMax: 1_048_576,
   sessionsPerConversationMax: 8,
   sessionsMax: 64,
   /** A session that nobody uses is ended. */

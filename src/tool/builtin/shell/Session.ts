@@ -48,6 +48,7 @@ export class Session {
     listeners: new Set<() => void>()
   }
   private standing: Standing = { _tag: "Idle", exitCode: undefined }
+  private readonly pace: { bytes: number; timer: NodeJS.Timeout | undefined } = { bytes: 0, timer: undefined }
   private tell: Tell | undefined
 
   private constructor(options: SessionOptions, running: RunningProcess) {
@@ -130,9 +131,21 @@ export class Session {
     if (stream === 4) this.receiveStatus(bytes.toString("latin1"))
     else {
       this.state.output.add(bytes)
+      this.slowDown(bytes.length)
       this.tell?.(stream === "stderr" ? "stderr" : "stdout", bytes.toString("utf8"))
     }
     this.changed()
+  }
+
+  /** A program that prints without end is read at a bounded pace, so that it does not take a processor of the server. */
+  private slowDown(bytes: number): void {
+    this.pace.bytes += bytes
+    this.pace.timer ??= setTimeout(() => {
+      this.pace.bytes = 0
+      this.pace.timer = undefined
+      this.running.resume()
+    }, shellLimits.paceMs)
+    if (this.pace.bytes > shellLimits.paceBytesMax) this.running.pause()
   }
 
   private receiveStatus(text: string): void {

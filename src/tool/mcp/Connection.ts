@@ -9,6 +9,7 @@ import { mcpLimits } from "./Limits.ts"
 import { offeredName } from "./Names.ts"
 import { Session, type SessionOptions } from "./Session.ts"
 import type { McpServerSettings } from "./Settings.ts"
+import { sleep } from "./Sleep.ts"
 import type { McpToolInfo, ToolList } from "./ToolList.ts"
 
 export interface ConnectionOptions extends Omit<SessionOptions, "onChanged" | "onClosed"> {
@@ -20,18 +21,6 @@ export interface ConnectionOptions extends Omit<SessionOptions, "onChanged" | "o
 
 const backoffMs = (failures: number): number =>
   failures === 0 ? 0 : Math.min(mcpLimits.backoffMaxMs, mcpLimits.backoffFirstMs * 2 ** Math.min(failures - 1, 20))
-
-const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener("abort", done)
-      resolve()
-    }
-    signal.addEventListener("abort", done)
-    if (signal.aborted) done()
-  })
 
 const failureOf = (server: string, error: McpError): ToolOutcome => {
   if (error.failure === "mcp_cancelled") return { status: "cancelled" }
@@ -85,12 +74,16 @@ export class McpConnection {
   /** Resolves when the tools are known as far as they can be: at once where the last attempt failed a moment ago. */
   async ready(signal: AbortSignal): Promise<void> {
     this.usedMs = this.options.monotonicMs()
-    if (this.waitMs > 0) return
-    await Promise.race([
-      this.opened().catch(() => undefined),
-      sleep(this.settings.startWithinMs + mcpLimits.readyGraceMs, signal)
-    ])
+    if (this.session === undefined && this.waitMs > 0) return
+    if (this.session === undefined) await this.openedWithin(signal)
     await this.refreshing
+  }
+
+  private async openedWithin(signal: AbortSignal): Promise<void> {
+    const done = new AbortController()
+    const late = sleep(this.settings.startWithinMs + mcpLimits.readyGraceMs, AbortSignal.any([signal, done.signal]))
+    await Promise.race([this.opened().catch(() => undefined), late])
+    done.abort()
   }
 
   private get waitMs(): number {

@@ -3,6 +3,7 @@ import { McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { Lines } from "./Lines.ts"
 import type { Rate } from "./Rate.ts"
+import { sleep } from "./Sleep.ts"
 
 export interface ServerEvent {
   readonly id: string | undefined
@@ -45,18 +46,6 @@ class Assembly {
       : { id, data: data.join("\n"), retryMs }
   }
 }
-
-const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener("abort", done)
-      resolve()
-    }
-    signal.addEventListener("abort", done)
-    if (signal.aborted) done()
-  })
 
 export async function* serverEvents(
   body: ReadableStream<Uint8Array>,

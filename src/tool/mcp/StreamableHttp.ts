@@ -6,6 +6,7 @@ import { bodyText, serverEvents } from "./EventStream.ts"
 import { mcpLimits } from "./Limits.ts"
 import { type Json, type MessageId, parseMessages } from "./Message.ts"
 import { Rate } from "./Rate.ts"
+import { sleep } from "./Sleep.ts"
 import type { Transport, TransportListener } from "./Transport.ts"
 
 export interface HttpOptions {
@@ -27,15 +28,6 @@ const retryMsMax = 10_000
 
 const mediaTypeOf = (response: Response): string =>
   (response.headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase()
-
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
 
 class HttpTransport implements Transport {
   private readonly options: HttpOptions
@@ -115,7 +107,7 @@ class HttpTransport implements Transport {
   }
 
   private async resume(exchange: Exchange): Promise<void> {
-    await pause(exchange.retryMs, this.closing.signal)
+    await sleep(exchange.retryMs, this.closing.signal)
     const { lastEventId } = exchange
     const from = lastEventId === undefined ? {} : { "last-event-id": lastEventId }
     const response = await this.fetch({ headers: this.headers({ accept: "text/event-stream", ...from }) })

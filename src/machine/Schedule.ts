@@ -31,7 +31,8 @@ export const isActive = (task: TaskState): boolean => task.status === "assigned"
 /** It failed and is not tried again. */
 export const isLost = (task: TaskState): boolean => task.status === "failed" && task.attempts >= limits.taskAttemptsMax
 
-const isDone = (task: TaskState): boolean => task.status === "completed" || task.status === "cancelled"
+/** Completed, or no longer wanted: nothing waits for it any more. */
+export const isDone = (task: TaskState): boolean => task.status === "completed" || task.status === "cancelled"
 
 const mayTry = (task: TaskState): boolean => task.status === "pending" || (task.status === "failed" && !isLost(task))
 

@@ -1,5 +1,6 @@
 // Goal: a goal is planned, worked on, reviewed and ended as its scenario says, with the real runtime, real files and real
 // programs as evidence. Method: scripted models that drive the real tools; every log is checked against the invariants.
+// Verifies: INV-GOAL-EVIDENCE, INV-TASK-ORDER
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"

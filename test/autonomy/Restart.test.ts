@@ -1,10 +1,12 @@
 // Goal: a server that stops at any step of a goal goes on with it when it is started again: the goal ends the same way, no
 // finished task is done again, no prompt is sent twice, no verdict is given twice. Method: the runtime is stopped after
 // some rune of a goal, ten places over its length, its memory is thrown away, and another one goes on from the log.
+// Verifies: INV-TASK-ORDER
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { checkInvariants } from "#src/machine/Invariants.ts"
 import type { AnyRune, RuneOf } from "#src/rune/Rune.ts"
 import { goalWorld, submitGoal } from "../support/autonomy/goals.ts"
 import { useWorkspaces } from "../support/autonomy/workplace.ts"
@@ -61,7 +63,7 @@ describe.each(["success", "critique", "replan", "blocked"])("a goal of the way %
     let stops = 0
     for (let at = 5; at < total; at += Math.max(1, Math.floor(total / 10))) {
       const { letter, runes } = await runWithStop(way, at)
-      expect(runes.at(-1) === undefined ? "" : runes.find(isEnd)?.kind, `stop after ${at}`).toBe("plan.goal_met")
+      expect(runes.find(isEnd)?.kind, `stop after ${at}`).toBe("plan.goal_met")
       expect(letter).toBe(whole.letter)
       const done = taskIds(runes)
       expect(new Set(done).size, `tasks after a stop at ${at}`).toBe(done.length)
@@ -69,6 +71,7 @@ describe.each(["success", "critique", "replan", "blocked"])("a goal of the way %
       expect(only(runes, "turn.queued").length, `prompts after a stop at ${at}`).toBe(prompts)
       expect(only(runes, "plan.critique").length).toBe(verdicts)
       expect(runes.filter(isEnd)).toHaveLength(1)
+      expect(checkInvariants(runes)).toEqual([])
       stops += 1
     }
     reportCount("goals stopped and taken up again", stops)

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { checkInvariants, InvariantChecker, invariantNames } from "#src/machine/Invariants.ts"
 import { checkReplay } from "#src/machine/Replay.ts"
-import type { AgentId, CallId, HookRunId, RequestId, TurnId } from "#src/rune/Ids.ts"
+import type { AgentId, CallId, HookRunId, RequestId, TaskId, TurnId } from "#src/rune/Ids.ts"
 import type { AnyRune, Rune } from "#src/rune/Rune.ts"
 import { payloadExamples as payloads } from "../support/runeExamples.ts"
 import { callItem, readTool, Story, shellTool, textItem, writeTool } from "../support/story.ts"
@@ -408,6 +408,60 @@ describe("replay", () => {
 })
 
 describe("the names", () => {
+  it("of goals are found broken: tasks out of order or twice, and claims without evidence", () => {
+    const plan_id = payloads["plan.created"].plan_id
+    const first = payloads["plan.created"].tasks[0]!
+    const second = { ...first, task_id: "task_2" as TaskId, depends_on: [first.task_id] }
+    const begun = () => {
+      const story = new Story().ready()
+      story.tell("plan.goal_received", payloads["plan.goal_received"])
+      story.tell("plan.created", { plan_id, tasks: [first, second] })
+      return story
+    }
+    const start = (story: Story, task_id: TaskId) => story.tell("plan.task_started", { plan_id, task_id, attempt: 1 })
+    const complete = (story: Story, task_id: TaskId, passed = true) => {
+      const evidence = [{ spec: { type: "file", path: "x" } as const, passed }]
+      story.tell("plan.task_completed", { plan_id, task_id, result: "", evidence })
+    }
+    const done = begun()
+    start(done, first.task_id)
+    complete(done, first.task_id)
+    start(done, second.task_id)
+    expect(broken(done)).toEqual([])
+    start(done, first.task_id)
+    expect(broken(done)).toEqual(["INV-TASK-ORDER"])
+    const early = begun()
+    start(early, second.task_id)
+    expect(broken(early)).toEqual(["INV-TASK-ORDER"])
+    const unstarted = begun()
+    complete(unstarted, first.task_id)
+    expect(broken(unstarted)).toEqual(["INV-TASK-ORDER"])
+    const unknown = begun()
+    start(unknown, "ghost" as TaskId)
+    complete(unknown, "ghost" as TaskId)
+    expect(names(unknown.runes)).toEqual(["INV-TASK-ORDER", "INV-TASK-ORDER"])
+    const claimed = begun()
+    start(claimed, first.task_id)
+    complete(claimed, first.task_id, false)
+    expect(broken(claimed)).toEqual(["INV-GOAL-EVIDENCE"])
+    const changed = begun()
+    const added = { ...first, task_id: "task_3" as TaskId }
+    const changes = [
+      { type: "task_cancelled", task_id: first.task_id, reason: "no" },
+      { type: "task_cancelled", task_id: "ghost" as TaskId, reason: "no" },
+      { type: "task_noted", task_id: first.task_id, note: "n" },
+      { type: "task_added", task: added },
+      { type: "task_changed", task: second }
+    ] as const
+    changed.tell("plan.updated", { plan_id, changes })
+    start(changed, second.task_id)
+    start(changed, added.task_id)
+    expect(broken(changed)).toEqual([])
+    const evidence = [{ spec: { type: "file", path: "x" } as const, passed: false }]
+    changed.tell("plan.goal_met", { plan_id, summary: "", evidence })
+    expect(broken(changed)).toEqual(["INV-GOAL-EVIDENCE"])
+  })
+
   it("are all shown to be found", () => {
     const shownElsewhere = ["INV-REPLAY-IDEMPOTENT", "INV-SNAPSHOT-INTEGRITY"]
     expect([...found, ...shownElsewhere].sort()).toEqual([...invariantNames].sort())

@@ -108,6 +108,22 @@ describe("a goal", () => {
     expect(send({ _tag: "PassCritique", critique: { payload }, met }).code).toBe("bad_request")
   })
 
+  it("starts no task before those it depends on, and claims nothing whose evidence failed", () => {
+    const story = new PlanStory().planned([task("a"), task("b", { after: ["a"] })])
+    const send = (step: Parameters<PlanStory["step"]>[0]) =>
+      story.refused({ _tag: "AdvancePlan", plan_id: planId, step }).message
+    const agent_id = "agt_early1" as AgentId
+    const early = { plan_id: planId, task_id: "b" as TaskId, agent_id }
+    expect(send({ _tag: "AssignTask", payload: early })).toBe("b waits for a")
+    story.carry("BeginTask")
+    const evidence = [{ spec: { type: "file", path: "x" } as const, passed: false }]
+    const claim = { plan_id: planId, task_id: "a" as TaskId, result: "done", evidence }
+    expect(send({ _tag: "CompleteTask", payload: claim })).toBe("CompleteTask needs evidence that has passed")
+    const critique = { payload: { plan_id: planId, findings: [], verdict: "pass" as const } }
+    const met = { payload: { plan_id: planId, summary: "", evidence } }
+    expect(send({ _tag: "PassCritique", critique, met })).toBe("PassCritique needs evidence that has passed")
+  })
+
   it("is another plan each time", () => {
     const story = new PlanStory().goal()
     story.step({ _tag: "Cancel", payload: { plan_id: planId, reason: "user_cancel" } })

@@ -6,7 +6,7 @@ import type { PlanRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import type { StopReason } from "../LoopBreakers.ts"
 import { stopSummary } from "../PlanSummary.ts"
-import { isActive } from "../Schedule.ts"
+import { isActive, isDone } from "../Schedule.ts"
 import { agentOf, isAlive } from "../Select.ts"
 import type { ConversationState, PlanState, TaskStatus } from "../State.ts"
 import { agentDeciders } from "./agent.ts"
@@ -52,7 +52,13 @@ const requireTask = (sheet: Drafting, plan: PlanState, step: AutonomyCommand, wr
   if (!wanted.includes(status)) {
     return sheet.refuse("invalid_state", `${id} is ${status}: ${step._tag} does not apply`, { state: status })
   }
-  if (step._tag === "AssignTask") written.set(id, "assigned")
+  if (step._tag !== "AssignTask") return
+  const waitsFor = plan.tasks.filter((one) => found.task.depends_on.includes(one.task.task_id) && !isDone(one))
+  if (waitsFor.length > 0) {
+    const ids = waitsFor.map((one) => one.task.task_id).join(", ")
+    return sheet.refuse("invalid_state", `${id} waits for ${ids}`, { state: status })
+  }
+  written.set(id, "assigned")
 }
 
 /** What is being worked on is not changed under whoever works on it. */
@@ -67,6 +73,15 @@ const requireChangeable = (sheet: Drafting, plan: PlanState, change: PlanChange)
     sheet.refuse("invalid_state", `${id} is ${found.status}: it cannot be changed now`, { state: found.status })
   }
 }
+
+/** What the server itself checked and found wanting proves nothing. */
+const requireEvidence = (sheet: Drafting, step: AutonomyCommand): undefined => {
+  const shown = step._tag === "CompleteTask" ? step.payload.evidence : provenBy(step)
+  if (shown.every((one) => one.passed)) return
+  return sheet.refuse("invalid_state", `${step._tag} needs evidence that has passed`)
+}
+
+const provenBy = (step: AutonomyCommand) => (step._tag === "PassCritique" ? step.met.payload.evidence : [])
 
 const planIdsOf = (step: AutonomyCommand): ReadonlyArray<PlanId> =>
   step._tag === "PassCritique" ? [step.critique.payload.plan_id, step.met.payload.plan_id] : [step.payload.plan_id]
@@ -88,6 +103,7 @@ const requireStep = (
   ) {
     return sheet.refuse("invalid_state", "no plan has been submitted yet", { state: plan.status })
   }
+  requireEvidence(sheet, step)
   requireTask(sheet, plan, step, written)
 }
 

@@ -3,6 +3,7 @@ import { ordinalOf } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
 import type { Rune, RuneOf } from "../../rune/Rune.ts"
 import { sessionLands } from "../Session.ts"
+import { goalChecks } from "./Goal.ts"
 import type { SeenAgent, SeenCall, World } from "./World.ts"
 
 type Check<K extends Kind> = (world: World, rune: RuneOf<K>) => void
@@ -293,7 +294,8 @@ const checks: { readonly [K in Kind]?: Check<K> } = {
   "hook.started": hookStarted,
   "hook.completed": hookCompleted,
   "harness.attached": requireSpeaker,
-  "harness.event": requireSpeaker
+  "harness.event": requireSpeaker,
+  ...goalChecks
 }
 
 export const checkLifecycle = (world: World, rune: Rune): void => {

@@ -21,6 +21,8 @@ export const invariantNames = [
   "INV-READY-NO-PENDING-TOOLS",
   "INV-HOOKS-NEVER-OVERLAP",
   "INV-ONE-MODEL-CALL-PER-AGENT",
+  "INV-TASK-ORDER",
+  "INV-GOAL-EVIDENCE",
   "INV-REPLAY-DETERMINISTIC",
   "INV-REPLAY-IDEMPOTENT",
   "INV-SNAPSHOT-INTEGRITY"
@@ -55,6 +57,14 @@ export interface SeenAgent {
   hook_run_id: string | undefined
 }
 
+/** A task of the plan that is pursued. */
+export interface SeenTask {
+  readonly after: ReadonlyArray<string>
+  isStarted: boolean
+  /** Completed, or no longer wanted. */
+  isDone: boolean
+}
+
 export class World {
   head = 0
   lastTurn = 0
@@ -63,6 +73,7 @@ export class World {
   readonly eventOfRune = new Map<string, number>()
   readonly agents = new Map<string, SeenAgent>()
   readonly calls = new Map<string, SeenCall>()
+  readonly tasks = new Map<string, SeenTask>()
   readonly violations: Array<Violation> = []
   readonly #openCalls = new Map<string, Set<SeenCall>>()
 

@@ -123,6 +123,8 @@ export class RuneStore {
   private readonly archive: ArchiveSource | undefined
   private readonly onDurable: RuneStoreOptions["onDurable"]
   private readonly queue: AppendQueue
+  /** The last append of a conversation whose answer may come later than that of the next one. */
+  private readonly detours = new Map<string, Promise<void>>()
 
   constructor(options: RuneStoreOptions) {
     this.runelog = options.runelog
@@ -148,14 +150,38 @@ export class RuneStore {
     const first = runes[0]?.event_id ?? 0
     const start = { terminal }
     // Most appends start at once, and are not worth the wrapping of one that may have to wait.
-    const durable = this.queue.isFree(conversationId, start)
+    const isFree = this.queue.isFree(conversationId, start)
+    const taken = isFree
       ? this.runelog.append(conversationId, first, entries, start)
       : this.queue.run(conversationId, {
           start: () => this.runelog.append(conversationId, first, entries, start),
           terminal
         })
+    const durable = this.inOrder(conversationId, taken, { isDetour: terminal || !isFree })
     const { onDurable } = this
     return onDurable === undefined ? durable : durable.then(() => onDurable(conversationId, runes))
+  }
+
+  /**
+   * Appends of one batch become durable at once, but the answer to some takes a detour: last words may be tried again,
+   * others waited for their turn. Nobody is told of a rune before the ones in front of it.
+   */
+  private inOrder(
+    conversationId: string,
+    taken: Promise<void>,
+    { isDetour }: { readonly isDetour: boolean }
+  ): Promise<void> {
+    const before = this.detours.size === 0 ? undefined : this.detours.get(conversationId)
+    if (before === undefined && !isDetour) return taken
+    if (before !== undefined) taken.catch(() => undefined)
+    const durable = before === undefined ? taken : before.then(() => taken)
+    if (!isDetour) return durable
+    this.detours.set(conversationId, durable)
+    const forget = (): void => {
+      if (this.detours.get(conversationId) === durable) this.detours.delete(conversationId)
+    }
+    durable.then(forget, forget)
+    return durable
   }
 
   /** As `appendNow`. It cannot be interrupted: whoever asked knows afterwards whether the runes are in the log. */

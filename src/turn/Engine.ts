@@ -27,9 +27,11 @@ type Of<Tag extends Pending["_tag"]> = Extract<Pending, { readonly _tag: Tag }>
 const submit = (commands: Commands, command: Parameters<Commands["submit"]>[0]): Effect.Effect<void> =>
   Effect.asVoid(Effect.promise(() => offer(commands, command)))
 
-/** Time in a log never runs backwards, so neither does the wait for a time that is written there. */
-const sleepUntil = ({ commands, nowMs }: EngineOptions, dueMs: number): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.sleep(Math.max(0, dueMs - Math.max(nowMs(), commands.state().last_ms))))
+/** The time as the log has it, which never runs backwards. */
+const logMs = ({ commands, nowMs }: EngineOptions): number => Math.max(nowMs(), commands.state().last_ms)
+
+const sleepUntil = (options: EngineOptions, dueMs: number): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.sleep(Math.max(0, dueMs - logMs(options))))
 
 /** Ends the turn of work that outlived its own limit: nothing that hangs may hang for ever. */
 const watched = (
@@ -75,7 +77,8 @@ const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Eff
     Effect.promise(async () => {
       const state = options.commands.state()
       const { approvalTimeoutMs, toolTimeoutMs } = effectiveLimits(state.session.config)
-      const expires = approvalTimeoutMs === 0 ? undefined : options.nowMs() + approvalTimeoutMs
+      // A clock that was set back must not make a question expire as it is asked.
+      const expires = approvalTimeoutMs === 0 ? undefined : logMs(options) + approvalTimeoutMs
       const call = callOf(state, pending.call_id)
       const verdict = await routeCall(options, pending.call_id, { expires_ms: expires })
       return verdict === "run" ? (call?.timeout_ms ?? toolTimeoutMs) : undefined

@@ -58,6 +58,23 @@ describe.each(places)("runes on %s", (_name, makePlace) => {
     expect(await readAll(store, conversationId)).toEqual(runes)
   })
 
+  it("are told of in their order, whatever detour the answer to some takes", async () => {
+    const { conversationId, runes } = new Scribe().begin().turn().turn().turn()
+    const told: Array<number> = []
+    const telling = new RuneStore({
+      runelog,
+      onDurable: (_id, durable) => told.push(...durable.map((rune) => rune.event_id))
+    })
+    const answered: Array<number> = []
+    const appends = runes.map((rune, at) =>
+      telling.appendNow(conversationId, [rune], { terminal: at % 3 === 1 }).then(() => answered.push(rune.event_id))
+    )
+    await Promise.all(appends)
+    const ids = runes.map((rune) => rune.event_id)
+    expect(told).toEqual(ids)
+    expect(answered).toEqual(ids)
+  })
+
   it("are filtered by family and visibility without being parsed", async () => {
     const { conversationId, runes } = new Scribe().begin().turn()
     await store.appendNow(conversationId, runes)

@@ -17,9 +17,13 @@ export interface Place {
   readonly signal: AbortSignal
 }
 
-const cut = (text: string): string => {
-  const max = limits.evidenceDetailCharsMax
-  return text.length <= max ? text : `…${text.slice(-max).toWellFormed()}`
+const cut = (text: string, max: number = limits.evidenceDetailCharsMax): string =>
+  text.length <= max ? text : `…${text.slice(text.length - max).toWellFormed()}`
+
+/** The more checks there are, the less is kept of each. */
+const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {
+  const each = Math.floor(limits.evidenceDetailsCharsMax / Math.max(1, found.length))
+  return found.map((one) => (one.detail === undefined ? one : { ...one, detail: cut(one.detail, each) }))
 }
 
 const failed = (spec: EvidenceSpec, detail: string): Evidence => ({ spec, passed: false, detail: cut(detail) })
@@ -98,7 +102,7 @@ export const checkEvidence = async (
     const isCut = place.signal.aborted
     found.push(isCut ? failed(spec, "the check was cut off") : await check(tools, spec, directory, place))
   }
-  return found
+  return fitted(found)
 }
 
 export const specText = (spec: EvidenceSpec): string => {

@@ -16,8 +16,11 @@ export const limits = {
   /** One check may take this long. */
   evidenceTimeoutMs: 600_000,
   evidenceOutputCharsMax: 16 * KIB,
-  /** Kept of what a check printed. */
+  /** Kept of what a check printed, and of all checks that are made together: they are told in one prompt. */
   evidenceDetailCharsMax: 2_000,
+  evidenceDetailsCharsMax: 64 * KIB,
+  /** Shown to a worker of what those before it said. */
+  resultShownCharsMax: 500,
   reportBytesMax: 4 * 1024 * KIB,
   /** The longest that one timer runs; longer waits are several. */
   timerMsMax: 86_400_000,

@@ -5,6 +5,7 @@ import { isLost } from "../machine/Schedule.ts"
 import type { PlanState, TaskState } from "../machine/State.ts"
 import type { Evidence, EvidenceSpec, Finding } from "../rune/kinds/plan.ts"
 import { evidenceText, specText } from "./Evidence.ts"
+import { limits } from "./Limits.ts"
 
 export const orchestratorInstructions = `You lead the work on a goal. You do not do the work: you look at the workspace with tools that only read, and split the goal into tasks for workers who start with an empty context.
 Submit the plan with the tool submit_plan; only that counts, text does not. Each task has an id, a title, instructions that a worker can follow without having seen anything else, the ids of the tasks it depends on, a priority, and the evidence that will show it is done: a command with the exit code it must have, a file that must exist, or a test report. The server checks the evidence itself. Tasks that do not depend on each other run side by side, so let them touch different files. Prefer few tasks; one is enough for a small goal.
@@ -39,7 +40,8 @@ const criteria = ({ task }: TaskState): string =>
 
 const before = (plan: PlanState, task: TaskState): string => {
   const done = plan.tasks.filter((one) => task.task.depends_on.includes(one.task.task_id) && one.result !== null)
-  const lines = done.map((one) => `- ${one.task.task_id} ${one.task.title}: ${one.result}`)
+  const shown = (result: string | null): string => (result ?? "").slice(0, limits.resultShownCharsMax).toWellFormed()
+  const lines = done.map((one) => `- ${one.task.task_id} ${one.task.title}: ${shown(one.result)}`)
   return lines.length === 0 ? "" : `\n\nDone before it:\n${lines.join("\n")}`
 }
 

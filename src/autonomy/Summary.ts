@@ -27,6 +27,12 @@ const changeLines = (changes: ReadonlyArray<FileChange> | undefined): ReadonlyAr
   return [`Changed files: ${changes.length}`, ...lines, ...(rest > 0 ? [`- and ${rest} more`] : [])]
 }
 
+const checkLines = ({ evidence }: PlanState): ReadonlyArray<string> => {
+  const rest = evidence.length - limits.changesShownMax
+  const lines = evidence.slice(0, limits.changesShownMax).map((one) => `- ${specText(one.spec)}`)
+  return ["Checked by the server:", ...lines, ...(rest > 0 ? [`- and ${rest} more`] : [])]
+}
+
 const summaryText = (
   plan: PlanState,
   facts: { readonly changes: ReadonlyArray<FileChange> | undefined; readonly use: TeamUse; readonly wallMs: number }
@@ -36,8 +42,7 @@ const summaryText = (
     `Done, in ${plan.iterations} ${plan.iterations === 1 ? "review" : "reviews"}:`,
     ...doneLines(plan),
     ...changeLines(facts.changes),
-    "Checked by the server:",
-    ...plan.evidence.map((one) => `- ${specText(one.spec)}`),
+    ...checkLines(plan),
     `Cost: ${costText(facts.use)}. Time: ${durationText(facts.wallMs)}.`
   ].join("\n")
 

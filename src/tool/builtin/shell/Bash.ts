@@ -53,6 +53,7 @@ const parameters = {
 const description = [
   "Runs a command with bash in the workspace directory and returns what it prints.",
   "It may read the system and write to the workspace and to /tmp; the network only when asked for with `network`.",
+  "Its output is no terminal and no file: write errors with `>&2`, not to /dev/stderr.",
   "Without a session everything it started ends with it. With `session` it runs in a shell that stays: a command that",
   "takes longer goes on, `{session}` looks at it again, `{session, input}` answers it, `{session, close: true}` ends it.",
   "Without arguments it lists the sessions and what runs in them."

@@ -180,9 +180,11 @@ export const adoptSegmentEnd = (segment: SegmentState, end: ScanEnd): number => 
 /** Opens a segment before the last, which `openLog` left alone. Of one that is not whole, the good frames are left. */
 export const loadClosedSegment = async (options: OpenLogOptions, log: LogState, at: number): Promise<SegmentState> => {
   const known = log.segments[at]!
-  const segment = isOpen(known) ? known : await openClosed(options, log, at)
-  // Another reader may have been faster; there is one state per segment.
-  if (log.segments[at] === known) log.segments[at] = segment
+  if (!isOpen(known)) {
+    const opened = await openClosed(options, log, at)
+    // Another reader may have been faster; there is one state per segment.
+    if (log.segments[at] === known) log.segments[at] = opened
+  }
   await checkLink(options, log, at)
   return log.segments[at]!
 }

@@ -151,6 +151,8 @@ export class Spares {
     if (spare === undefined) return
     this.spares.delete(key)
     clearTimeout(spare.idle)
+    // Whoever waits for its end must not end before.
+    spare.running.hold({ isHeld: true })
     void spare.running.kill()
   }
 }

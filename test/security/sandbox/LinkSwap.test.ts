@@ -14,10 +14,12 @@ it("writes through a link that is being swapped never land outside", { timeout: 
   mkdirSync(outside)
   const writes = count("writes through a link that is being swapped", { fast: 10_000, soak: 1_000_000 })
   const stop = new AbortController()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   const swapping = ground.run(
-    `mkdir real; perl -e 'symlink "${outside}", "link"; for (;;) { rename "real", "way"; rename "way", "real"; rename "link", "way"; rename "way", "link" }'`,
-    { signal: stop.signal, timeoutMs: 110_000 }
+    `mkdir real; perl -e '$| = 1; print "begun"; symlink "${outside}", "link"; for (;;) { rename "real", "way"; rename "way", "real"; rename "link", "way"; rename "way", "link" }'`,
+    { signal: stop.signal, timeoutMs: 110_000, onOutput: () => begin() }
   )
+  await begun
   const writer = `my ($made, $refused) = (0, 0); for my $n (1 .. ${writes}) { if (open(my $f, ">", "way/file$n")) { $made++ } else { $refused++ } } print "$made $refused"`
   const { stdout } = await ground.run(`perl -e '${writer}'`, { timeoutMs: 110_000 })
   stop.abort()

@@ -43,6 +43,8 @@ export interface WorldOptions
   readonly wrapStore?: (store: RuneStore) => RuneStore
   readonly busy?: () => boolean
   readonly ready?: () => Promise<void>
+  /** Bytes of a journal file, where many worlds are opened on simulated disks. */
+  readonly journalFileBytes?: number
   /** The next open of the same disk continues these ids. */
   readonly idSeed?: number
   /** The logs are not meant to be well-formed, or are checked by the test itself. */
@@ -103,12 +105,24 @@ export class World {
   static async open(options: WorldOptions = {}): Promise<World> {
     const disk = options.disk ?? (options.directory === undefined ? makeDiskMemory() : undefined)
     const directory = options.directory ?? "/data"
-    const runelog = await Runelog.open({ directory, limits: testLimits, ...(disk === undefined ? {} : { disk }) })
+    const { journalFileBytes = testLimits.journalFileBytes } = options
+    const limits = { ...testLimits, journalFileBytes }
+    const runelog = await Runelog.open({ directory, limits, ...(disk === undefined ? {} : { disk }) })
     return new World(runelog, disk, directory, options)
   }
 
   private runtimeOptions(): RuntimeOptions {
-    const { busy, models, ready, scenarios, serverUrl, snapshots: _, tools = [], ...rest } = this.options
+    const {
+      busy,
+      journalFileBytes: _bytes,
+      models,
+      ready,
+      scenarios,
+      serverUrl,
+      snapshots: _,
+      tools = [],
+      ...rest
+    } = this.options
     return {
       clock: { nowMs: () => Date.now() },
       random: () => 0,

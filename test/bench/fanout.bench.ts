@@ -27,18 +27,19 @@ interface Measured {
 /** Messages a second at which latency is measured. */
 const paceOf = (subscribers: number): number => (subscribers >= 1_000 ? 20 : 100)
 
-const measure = async (publisher: Publisher, subscribers: number, { rounds, seconds }: Plan): Promise<Measured> => {
-  const deliveries: Array<number> = []
-  const p50Ms: Array<number> = []
-  const p99Ms: Array<number> = []
-  await underLoad(publisher, Math.min(seconds, 0.5))
-  for (let round = 0; round < rounds; round++) {
-    deliveries.push(await underLoad(publisher, seconds))
-    const latency = await paced(publisher, paceOf(subscribers), seconds)
-    p50Ms.push(latency.p50Ms)
-    p99Ms.push(latency.p99Ms)
-  }
-  return { deliveries, p50Ms, p99Ms }
+interface Samples {
+  readonly deliveries: Array<number>
+  readonly p50Ms: Array<number>
+  readonly p99Ms: Array<number>
+}
+
+const sample = async (publisher: Publisher, subscribers: number, seconds: number, into: Samples): Promise<void> => {
+  into.deliveries.push(await underLoad(publisher, seconds))
+  // A low rate is one after which nothing of a high one is left to do.
+  await publisher.settle()
+  const latency = await paced(publisher, paceOf(subscribers), seconds)
+  into.p50Ms.push(latency.p50Ms)
+  into.p99Ms.push(latency.p99Ms)
 }
 
 interface Subjects {
@@ -84,20 +85,22 @@ const latencyRows = (subscribers: number, subjects: Subjects): ReadonlyArray<Row
     ]
   })
 
-const measured = async (publisher: Publisher, subscribers: number, plan: Plan): Promise<Measured> => {
-  try {
-    return await measure(publisher, subscribers, plan)
-  } finally {
-    await publisher.close()
-  }
-}
-
+/** In turns, so that what else the machine does falls on all alike. */
 const fanout = async (subscribers: number, plan: Plan): Promise<ReadonlyArray<Row>> => {
   plan.progress(`1 → ${subscribers}`)
-  const bare = await measured(await openBare(subscribers), subscribers, plan)
-  const synced = await measured(await openBare(subscribers, join(plan.path, `sync-${subscribers}`)), subscribers, plan)
-  const ours = await measured(await openOurs(join(plan.path, `fanout-${subscribers}`), subscribers), subscribers, plan)
-  const subjects = { ours, bare, synced }
+  const publishers = {
+    bare: await openBare(subscribers),
+    synced: await openBare(subscribers, join(plan.path, `sync-${subscribers}`)),
+    ours: await openOurs(join(plan.path, `fanout-${subscribers}`), subscribers)
+  }
+  const none = (): Samples => ({ deliveries: [], p50Ms: [], p99Ms: [] })
+  const subjects = { bare: none(), synced: none(), ours: none() }
+  const names = ["bare", "synced", "ours"] as const
+  for (const name of names) await underLoad(publishers[name], Math.min(plan.seconds, 0.5))
+  for (let round = 0; round < plan.rounds; round++) {
+    for (const name of names) await sample(publishers[name], subscribers, plan.seconds, subjects[name])
+  }
+  for (const name of names) await publishers[name].close()
   return [...deliveryRows(subscribers, subjects), ...latencyRows(subscribers, subjects)]
 }
 

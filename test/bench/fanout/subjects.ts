@@ -13,6 +13,8 @@ import { Sink } from "./Sink.ts"
 export interface Publisher {
   /** Sends one message to everybody; resolves when the publisher may forget it. */
   readonly publish: () => Promise<void> | void
+  /** Resolves when nothing of what was published is still being worked on. */
+  readonly settle: () => Promise<void>
   readonly close: () => Promise<void>
   readonly sink: Sink
 }
@@ -55,7 +57,7 @@ export const openOurs = async (directory: string, connections: number): Promise<
     await sink.close()
     await door.close()
   }
-  return { publish, close, sink }
+  return { publish, settle: () => door.store.runelog.checkpoint(), close, sink }
 }
 
 const JOURNAL_BYTES = 64 * 1024 * 1024
@@ -100,7 +102,7 @@ export const openBare = async (connections: number, path?: string): Promise<Publ
     http.closeAllConnections()
     http.close()
   }
-  return { publish, close, sink }
+  return { publish, settle: async () => undefined, close, sink }
 }
 
 /** Deliveries that may be ahead of the slowest subscriber, and messages at most. */

@@ -162,7 +162,9 @@ describe("approvals at the command line", () => {
       },
       { call_id: "call_3", tool_name: "bash", decision: "denied", by: "local", reason: "no commands", result: "denied" }
     ])
-    expect(echs(["audit", id]).stdout).toMatch(/call_2 +approved +local websocket once +success +path_checks +write_file/)
+    expect(echs(["audit", id]).stdout).toMatch(
+      /call_2 +approved +local websocket once +success +path_checks +write_file/
+    )
   })
 
   it("end with the turn when it is interrupted", async () => {

@@ -16,7 +16,10 @@ const servers = useExtendedServers()
 const everything = realpathSync(
   join(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 )
-const stdio = { type: "mcp", server: "everything", command: [node, everything, "stdio"] }
+/** The program, and the packages it needs wherever this checkout lies. */
+const mcpServers = {
+  everything: { command: [node, everything, "stdio"], readable: [join(import.meta.dirname, "../../node_modules")] }
+}
 
 const payload = (rune: Json): Json => rune["payload"] as Json
 
@@ -26,6 +29,7 @@ const post = (socket: Socket, id: string): Promise<Json> =>
 describe("a real MCP server", { timeout: 60_000 }, () => {
   it("offers its tools under its own name, and a call comes back with what it said", async () => {
     const server = await servers.open({
+      mcpServers,
       scenarios: scenarios({
         sum: [step(1, use("everything__get-sum", { a: 19, b: 23 })), step(2, say("done"))]
       })
@@ -33,7 +37,6 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
     const socket = await server.connect()
     const id = await follow(server, socket, {
       model: "scripted/sum",
-      tools: [stdio],
       policy: { mode: "full_access" }
     })
     await post(socket, id)
@@ -47,12 +50,13 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
 
   it("is asked about in mode auto, although it says that its tool changes nothing", async () => {
     const server = await servers.open({
+      mcpServers,
       scenarios: scenarios({
         echo: [step(1, use("everything__echo", { message: "hello there" })), step(2, say("done"))]
       })
     })
     const socket = await server.connect()
-    const id = await follow(server, socket, { model: "scripted/echo", tools: [stdio] })
+    const id = await follow(server, socket, { model: "scripted/echo" })
     await post(socket, id)
     await socket.rune("tool.approval_requested")
     const { items } = (await socket.ok("approval.list", { conversation_id: id })) as { items: ReadonlyArray<Json> }
@@ -69,6 +73,7 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
   it("that is killed in the middle of a call ends that call once, with a typed error, and is there for the next", async () => {
     const slow = { duration: 30, steps: 60 }
     const server = await servers.open({
+      mcpServers,
       scenarios: scenarios({
         slow: [
           step(1, use("everything__trigger-long-running-operation", slow)),
@@ -80,7 +85,6 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
     const socket = await server.connect()
     const id = await follow(server, socket, {
       model: "scripted/slow",
-      tools: [stdio],
       policy: { mode: "full_access" }
     })
     await post(socket, id)
@@ -100,6 +104,7 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
 
   it("that asks a person something in the middle of a call gets the answer from the inbox", async () => {
     const server = await servers.open({
+      mcpServers,
       scenarios: scenarios({
         ask: [step(1, use("everything__trigger-elicitation-request", {})), step(2, say("done"))]
       })
@@ -107,7 +112,6 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
     const socket = await server.connect()
     const id = await follow(server, socket, {
       model: "scripted/ask",
-      tools: [stdio],
       policy: { mode: "full_access" }
     })
     await post(socket, id)

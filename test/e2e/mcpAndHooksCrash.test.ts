@@ -10,9 +10,8 @@ import { type Play, say, scenarios, step, use } from "../support/runtime/scenari
 import { startProcess } from "../support/server/Process.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 
-const everything = realpathSync(
-  join(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js")
-)
+const packages = join(import.meta.dirname, "../../node_modules")
+const everything = realpathSync(join(packages, "@modelcontextprotocol/server-everything/dist/index.js"))
 
 let directory = ""
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
@@ -67,7 +66,7 @@ describe("a server that is killed", { timeout: 60_000 }, () => {
   it("in the middle of a call of an MCP server leaves none behind, and runs again what may be run again", async () => {
     const slow = use("everything__trigger-long-running-operation", { duration: 4, steps: 8 })
     const { data, id, server, socket, workspace } = await begin(slow, {
-      "config.json": { mcp_servers: { everything: { command: [node, everything, "stdio"] } } }
+      "config.json": { mcp_servers: { everything: { command: [node, everything, "stdio"], readable: [packages] } } }
     })
     await socket.rune("tool.progress")
     expect(workingIn(workspace).length).toBeGreaterThan(0)

@@ -1,7 +1,9 @@
 // The tools of all MCP servers, as a source: for every conversation its own connections, so that nothing of one reaches
 // another. A tool is called `server__tool`. What a server says about its tools decides how carefully they are repeated,
 // but not that they are harmless: that takes the word of whoever configured it.
+import { statSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { dirname } from "node:path"
 import { workspaceOf } from "../../machine/Select.ts"
 import type { ConversationState } from "../../machine/State.ts"
 import type { AgentId } from "../../rune/Ids.ts"
@@ -70,6 +72,10 @@ const questionTool = (server: string): Tool => ({
     }
   })
 })
+
+/** A program is not alone in its directory: it needs what lies beside it. */
+const directoryOf = (path: string): string =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : dirname(path)
 
 export class McpTools implements ToolSource {
   private readonly options: McpOptions
@@ -146,10 +152,11 @@ export class McpTools implements ToolSource {
     const { monotonicMs, processes } = this.options
     if (reach.type === "http") return (listener) => openHttp({ ...reach, monotonicMs }, listener)
     const { argv, environment, network } = reach
+    const readable = reach.readable.map(directoryOf)
     const directory = workspace ?? tmpdir()
     const writable = workspace === undefined ? [] : [workspace]
     return (listener) =>
-      openStdio({ processes, argv, directory, writable, network, environment, monotonicMs }, listener)
+      openStdio({ processes, argv, directory, writable, readable, network, environment, monotonicMs }, listener)
   }
 
   /** Room for one more connection: the one that is idle for longest makes it. */

@@ -1,6 +1,7 @@
 // The MCP servers that were configured: for all conversations in the settings of the server, for one in its list of
 // tools (`{ "type": "mcp", "server": … }`). What a conversation names is on record for everybody who may read it, so
 // values of the server's own environment are for the settings alone.
+import { isAbsolute } from "node:path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Ordinal } from "../../rune/kinds/shared.ts"
@@ -36,7 +37,9 @@ const OwnEntry = Schema.Struct({
   /** Variables of the server that the program finds in its environment. */
   env_from: optional(Names),
   /** Headers whose value is a variable of the server. */
-  headers_from: optional(Texts)
+  headers_from: optional(Texts),
+  /** Places outside the workspace that the program may read. */
+  readable: optional(Schema.Array(Word))
 })
 type AnyEntry = typeof OwnEntry.Type
 
@@ -50,6 +53,8 @@ export type McpReach =
       readonly argv: ReadonlyArray<string>
       readonly environment: Readonly<Record<string, string>>
       readonly network: boolean
+      /** Places outside the workspace that it may read: those that the operator named, and what its own words name. */
+      readonly readable: ReadonlyArray<string>
     }
   | { readonly type: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> }
 
@@ -82,7 +87,11 @@ const named = (
     })
   )
 
-const reachOf = (entry: AnyEntry, variable: (name: string) => string | undefined): McpReach | string => {
+type Variables = (name: string) => string | undefined
+/** Who wrote an entry: what a conversation names must not open places to it. */
+type Owner = "operator" | "conversation"
+
+const reachOf = (entry: AnyEntry, variable: Variables, owner: Owner): McpReach | string => {
   const argv = argvOf(entry)
   const { env = {}, env_from: from = [], headers = {}, headers_from: headersFrom = {}, url } = entry
   if (argv.length > 0 && url !== undefined) return "it has both a command and an address"
@@ -92,13 +101,14 @@ const reachOf = (entry: AnyEntry, variable: (name: string) => string | undefined
   }
   if (argv.length === 0 || argv[0] === "") return "it has neither a command nor an address"
   const passed = named(Object.fromEntries(from.map((name) => [name, name])), variable)
-  return { type: "stdio", argv, environment: { ...passed, ...env }, network: entry.network ?? false }
+  const readable = owner === "operator" ? [...(entry.readable ?? []), ...argv.filter((word) => isAbsolute(word))] : []
+  return { type: "stdio", argv, environment: { ...passed, ...env }, network: entry.network ?? false, readable }
 }
 
-const serverOf = (name: string, entry: AnyEntry, variable: (name: string) => string | undefined): ParsedServer => {
+const serverOf = (name: string, entry: AnyEntry, variable: Variables, owner: Owner): ParsedServer => {
   if (!isServerName(name))
     return { _tag: "Invalid", name, reason: "a name has letters, digits, - and single _, at most 24 characters" }
-  const reach = reachOf(entry, variable)
+  const reach = reachOf(entry, variable, owner)
   if (typeof reach === "string") return { _tag: "Invalid", name, reason: reach }
   const { exclude = [], include } = entry
   const server: McpServerSettings = {
@@ -127,7 +137,7 @@ export const globalServers = (
   return Object.entries(value).map(([name, entry]): ParsedServer => {
     const decoded = decodeOwn(entry)
     if (Result.isFailure(decoded)) return { _tag: "Invalid", name, reason: reasonOf(decoded.failure) }
-    return serverOf(name, decoded.success, variable)
+    return serverOf(name, decoded.success, variable, "operator")
   })
 }
 
@@ -141,5 +151,5 @@ export const conversationServers = (tools: ReadonlyArray<unknown> | undefined): 
     if (Result.isFailure(decoded))
       return { _tag: "Invalid", name: String(value.server).slice(0, 80), reason: reasonOf(decoded.failure) }
     const { server, ...entry } = decoded.success
-    return serverOf(server, entry, () => undefined)
+    return serverOf(server, entry, () => undefined, "conversation")
   })

@@ -13,6 +13,7 @@ export interface StdioOptions {
   readonly argv: ReadonlyArray<string>
   readonly directory: string
   readonly writable: ReadonlyArray<string>
+  readonly readable: ReadonlyArray<string>
   readonly network: boolean
   readonly environment: Readonly<Record<string, string>>
   readonly monotonicMs: () => number

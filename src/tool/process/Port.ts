@@ -8,6 +8,8 @@ export interface ProcessRequest {
   readonly directory: string
   /** What it may write to. */
   readonly writable: ReadonlyArray<string>
+  /** What it may read besides, where homes and temporary directories are hidden. */
+  readonly readable?: ReadonlyArray<string>
   readonly network: boolean
   /** Added to the allowed environment. */
   readonly environment?: Readonly<Record<string, string>>
@@ -44,6 +46,7 @@ export interface StartRequest {
   readonly argv: ReadonlyArray<string>
   readonly directory: string
   readonly writable: ReadonlyArray<string>
+  readonly readable?: ReadonlyArray<string>
   readonly network: boolean
   readonly environment?: Readonly<Record<string, string>>
   /** Pipes on descriptors from 3 on: `in` is read by the program, `out` is written by it. */

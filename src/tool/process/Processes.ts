@@ -164,12 +164,13 @@ class Processes implements ProcessPort {
     void running.ended.then(() => this.running.delete(running))
   }
 
-  private prepareSpare({ directory, environment, network, writable }: Setting): SandboxedCommand {
+  private prepareSpare({ directory, environment, network, readable = [], writable }: Setting): SandboxedCommand {
     const { environment: allowed, sandbox } = this.options
     return sandbox.prepare({
       argv: waiter,
       directory,
       writable,
+      readable,
       network,
       environment: { ...allowed, ...environment },
       firstDescriptor: 4
@@ -178,13 +179,14 @@ class Processes implements ProcessPort {
 
   private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
     this.checkRoom(request.argv[0] ?? "")
-    const { argv, channels = [], directory, network, writable } = request
+    const { argv, channels = [], directory, network, readable = [], writable } = request
     const mark = newMark()
     const { environment: allowed, sandbox } = this.options
     const command = sandbox.prepare({
       argv,
       directory,
       writable,
+      readable,
       network,
       environment: { ...allowed, ...request.environment, [markName]: mark },
       firstDescriptor: 3 + channels.length

@@ -8,7 +8,7 @@ import type { OutputStream, ProcessRequest } from "./Port.ts"
 import { Running } from "./Running.ts"
 
 /** What decides how a sandbox is made; the program itself comes later. */
-export type Setting = Pick<ProcessRequest, "directory" | "writable" | "network" | "environment">
+export type Setting = Pick<ProcessRequest, "directory" | "writable" | "readable" | "network" | "environment">
 
 type Sink = (stream: OutputStream | number, bytes: Buffer) => void
 
@@ -27,8 +27,8 @@ export const waiter: ReadonlyArray<string> = [
   `printf r >&3; mapfile -d '' -u 3 echs_argv; exec 3<&-; exec "\${echs_argv[@]}"`
 ]
 
-const keyOf = ({ directory, environment, network, writable }: Setting): string =>
-  JSON.stringify([directory, writable, network, environment ?? {}])
+const keyOf = ({ directory, environment, network, readable, writable }: Setting): string =>
+  JSON.stringify([directory, writable, readable ?? [], network, environment ?? {}])
 
 const isSame = (one: SandboxedCommand, other: SandboxedCommand): boolean =>
   one.file === other.file &&

@@ -1,7 +1,7 @@
 // Commands in bubblewrap: every namespace of their own, the planned file system, a filter on system calls, no
 // privileges and none to gain, limits that each of them takes on before it starts. The arguments travel through a
 // descriptor, where no list of processes shows them.
-import { realpathSync, statSync } from "node:fs"
+import { existsSync, realpathSync, statSync } from "node:fs"
 import { SandboxRefused } from "./Errors.ts"
 import { type Identity, launch, launchClosing, type Staged, stagedAt } from "./Launcher.ts"
 import { outOfMemoryScore, sandboxLimits } from "./Limits.ts"
@@ -121,8 +121,10 @@ const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {
     throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
   const roots = [...new Set(request.writable.map(rootOf))]
   const directory = directoryOf(request.directory)
-  const readable = roots.some((root) => isInside(root, directory)) || isTooWide(directory) ? [] : [directory]
-  const places = [...roots, ...readable]
+  const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
+  const others = (request.readable ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path))
+  const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))
+  const places = [...roots, ...readable.filter((path) => path === directory)]
   const identity = parts.drop === undefined ? undefined : identityFor(places, parts.drop.identity)
   const mayPass = identity === undefined ? () => true : mayPassAs(identity)
   const mounts = planMounts(

@@ -13,6 +13,8 @@ export interface SandboxRequest {
   readonly directory: string
   /** What it may write to, besides a private temporary directory and a private home. */
   readonly writable: ReadonlyArray<string>
+  /** What it finds besides, wherever it lies, and may not change. */
+  readonly readable?: ReadonlyArray<string>
   readonly network: boolean
   /** All it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>

@@ -1,6 +1,7 @@
 // Goal: one port over all sources: what an agent may not have it neither sees nor calls, arguments are checked before
 // anything else, a question always comes, and a call runs with the decision that its start put on record. Method: the
 // router with small tools of its own, and the real policy.
+// Verifies: INV-TOOL-SANDBOX
 import { describe, expect, it } from "vitest"
 import type { ConversationState } from "#src/machine/State.ts"
 import { limits } from "#src/tool/Limits.ts"

@@ -1,5 +1,6 @@
 // Goal: no command gets out of the sandbox, whoever runs the server. Method: a list of real attempts in real processes,
 // as root and as an ordinary user; the same attempts against sandboxes with one part left out, which they must notice.
+// Verifies: G10, INV-TOOL-SANDBOX
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,6 +1,7 @@
 // Goal: whatever a program does, it ends with its whole tree, in time, with its output kept and memory bounded. Method:
 // real programs that misbehave, in the sandbox and, for what can be promised there, without one; survivors are looked
 // for by a mark that each of them carries in its arguments.
+// Verifies: G10
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"

@@ -1,7 +1,7 @@
 // Goal: the demo shows what it says, in time, leaves nothing behind, and can fail. Method: the real command as a process
 // for the whole sequence; servers that misbehave in place of the real one for the rest.
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -36,11 +36,12 @@ describe("the demo as a process", () => {
   })
   afterAll(() => rmSync(temporary, { recursive: true, force: true }))
 
-  const echs = (...args: ReadonlyArray<string>) =>
+  const echsIn = (environment: NodeJS.ProcessEnv, args: ReadonlyArray<string>) =>
     spawnSync(process.execPath, [launcher, "demo", ...args], {
       encoding: "utf8",
-      env: { ...process.env, TMPDIR: temporary, OPENAI_API_KEY: "sk-not-to-be-used", ECHS_PORT: "1" }
+      env: { ...process.env, TMPDIR: temporary, OPENAI_API_KEY: "sk-not-to-be-used", ECHS_PORT: "1", ...environment }
     })
+  const echs = (...args: ReadonlyArray<string>) => echsIn({}, args)
 
   it("shows the sequence, in under 20 seconds, without colour in a pipe, and cleans up", () => {
     const startedMs = performance.now()
@@ -93,6 +94,21 @@ describe("the demo as a process", () => {
     })
     expect(report.runes_before_kill).toBeGreaterThan(20)
     expect(report.runes).toBeGreaterThan(report.runes_before_kill)
+  })
+
+  it("ends as well where there is no sandbox, and says that it approves the plan itself", () => {
+    const programs = join(temporary, "programs")
+    mkdirSync(programs)
+    for (const name of ["bash", "sh", "cat", "head", "grep"]) symlinkSync(join("/bin", name), join(programs, name))
+    const run = echsIn({ PATH: programs }, [])
+    expect(run.status, run.stderr + run.stdout).toBe(0)
+    for (const said of [
+      "no sandbox holds them",
+      "so the demo allows the plan",
+      "Nothing that was acknowledged is lost."
+    ])
+      expect(run.stdout).toContain(said)
+    expect(JSON.parse(echsIn({ PATH: programs }, ["--json"]).stdout)).toMatchObject({ survived: true, approvals: 2 })
   })
 })
 

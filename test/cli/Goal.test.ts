@@ -65,6 +65,14 @@ describe("a goal that is followed", () => {
     expect(said).toMatch(/└─ ○ 2\. fix add {2}after 1/)
   })
 
+  it("says why a plan waits", () => {
+    const tasks = [task("t1", "read the code")]
+    expect(follow([rune("plan.created", { tasks, needs_approval: "no sandbox" })]).said).toContain(
+      "? waits for a yes: no sandbox"
+    )
+    expect(follow([rune("plan.created", { tasks })]).said).not.toContain("waits")
+  })
+
   it("names the task an agent works on beside the tool it uses, until the call has its result", () => {
     const call = rune(
       "tool.call",

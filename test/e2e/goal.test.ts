@@ -3,15 +3,18 @@
 // runs the tests with the real tools, in the sandbox. A worker that lies is the variant that must not pass.
 
 import { spawnSync } from "node:child_process"
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { followGoal } from "#src/cli/goal/Follow.ts"
+import { Client } from "#src/client/Client.ts"
 import { commandOn, startCommand } from "../support/cli.ts"
 import { requirePart } from "../support/require.ts"
 import { bubblewrap } from "../support/sandbox.ts"
 import { type ServerProcess, startProcess } from "../support/server/Process.ts"
+import { recordingTerminal } from "../support/terminal.ts"
 
 const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url))
 const scenarioFile = join(fixtures, "price-list.scenario.json")
@@ -37,8 +40,7 @@ const git = (...args: ReadonlyArray<string>): string =>
     encoding: "utf8"
   }).stdout
 
-beforeEach((context) => {
-  requirePart(context, bubblewrap)
+beforeEach(() => {
   runs += 1
   repository = join(place, `repository-${runs}`)
   cpSync(join(fixtures, "price-list"), repository, { recursive: true })
@@ -71,6 +73,8 @@ const isWorkerOn = (reply: { when?: Record<string, unknown> }, task: string): bo
   reply.when?.["role"] === "worker" && String(reply.when["input"]).includes(task)
 
 describe("echs goal on a repository whose tests fail", () => {
+  beforeEach((context) => requirePart(context, bubblewrap))
+
   it("reads, edits and runs the tests until they pass, and shows the proof", () => {
     expect(testsPass()).toBe(false)
     const run = goal(scenarioFile, "make the tests pass")
@@ -147,5 +151,66 @@ describe("echs goal on a repository whose tests fail", () => {
     following.child.kill("SIGINT")
     await following.ended
     expect(testsPass()).toBe(true)
+  })
+})
+
+describe("a goal where there is no sandbox", () => {
+  let bare: ServerProcess
+  let data = ""
+
+  beforeAll(async () => {
+    const programs = join(place, "programs")
+    mkdirSync(programs)
+    for (const name of ["bash", "sh", "git"])
+      symlinkSync(spawnSync("which", [name], { encoding: "utf8" }).stdout.trim(), join(programs, name))
+    symlinkSync(process.execPath, join(programs, "node"))
+    data = join(place, "bare")
+    bare = await startProcess(data, { env: { PATH: programs } })
+  })
+
+  afterAll(() => bare.end("SIGTERM"))
+
+  it("puts its plan to whoever sits at the terminal, says why, and ends well after a yes", async () => {
+    const client = await Client.connect({ endpoint: { url: bare.url, token: bare.token } })
+    try {
+      const { conversation_id: conversationId, plan_id: planId } = await client.call("goal.submit", {
+        goal: "make the tests pass",
+        workspace: repository,
+        model: `scripted/${scenarioFile}`,
+        policy: { mode: "full_access" }
+      })
+      const terminal = recordingTerminal({ answers: Array.from({ length: 30 }, () => "y") })
+      const { signal } = new AbortController()
+      const board = await followGoal({ client, terminal, conversationId, planId, signal, review: false })
+      expect(board.end?.outcome, terminal.output()).toBe("goal_met")
+      expect(terminal.output()).toMatch(/waits for a yes: .*no sandbox.*start this plan\?.*started by/s)
+      expect(testsPass()).toBe(true)
+    } finally {
+      await client.close()
+    }
+  })
+
+  it.each([
+    ["nobody is there", undefined],
+    ["the answer is empty", [""]]
+  ])("says how to approve it when %s", async (_, answers) => {
+    const client = await Client.connect({ endpoint: { url: bare.url, token: bare.token } })
+    try {
+      const { conversation_id: conversationId, plan_id: planId } = await client.call("goal.submit", {
+        goal: "make the tests pass",
+        workspace: repository,
+        model: `scripted/${scenarioFile}`
+      })
+      const terminal = recordingTerminal(answers === undefined ? {} : { answers })
+      const { signal } = new AbortController()
+      const following = followGoal({ client, terminal, conversationId, planId, signal, review: false })
+      await expect.poll(terminal.complaints, { timeout: 20_000 }).toContain(`echs plan approve ${conversationId}`)
+      expect(commandOn(data)(["plan", "approve", conversationId]).code).toBe(0)
+      await expect.poll(terminal.output, { timeout: 20_000 }).toContain("started by")
+      await client.call("plan.cancel", { conversation_id: conversationId, plan_id: planId })
+      expect((await following).end?.outcome).toBe("stopped")
+    } finally {
+      await client.close()
+    }
   })
 })

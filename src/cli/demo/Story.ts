@@ -1,8 +1,10 @@
 // The goal of the demo as it is followed: every rune remembered, those that tell the story shown, the approval answered,
 // and the server killed at the worst moment: two workers are at it, one in the middle of a sentence.
-import { type AnyRune, type ApprovalItem, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
+import { type AnyRune, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
+import type { PlanId } from "../../rune/Ids.ts"
 import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
+import { oneLine } from "../render/Text.ts"
 import { question } from "../Turn.ts"
 import type { Terminal } from "../Verb.ts"
 
@@ -69,6 +71,7 @@ export class Story {
   private async react(rune: AnyRune): Promise<void> {
     const payload = payloadOf(rune)
     if (rune.kind === "tool.approval_requested") return this.decide(String(payload["call_id"]))
+    if (rune.kind === "plan.created" && payload["needs_approval"] !== undefined) return this.judge(payload)
     if (rune.kind === "plan.task_started") this.working.add(String(payload["task_id"]))
     const { agent_id: agent = "" } = rune
     if (rune.kind !== "turn.assistant_delta") {
@@ -89,7 +92,7 @@ export class Story {
     const item = items.find((one) => one.call_id === callId)
     if (item === undefined) return
     terminal.write(question(item, terminal))
-    const isAllowed = await this.ask(item)
+    const isAllowed = await this.ask({ question: "allow?", what: item.tool_name })
     try {
       if (isAllowed) {
         const { arguments_hash } = item
@@ -108,15 +111,28 @@ export class Story {
     this.approvals += 1
   }
 
-  private async ask(item: ApprovalItem): Promise<boolean> {
+  /** Where nothing holds its commands, a plan waits for a person. */
+  private async judge({ needs_approval: why, plan_id: planId }: Payload): Promise<void> {
+    const { client, conversationId, terminal } = this.options
+    const plan = { conversation_id: conversationId, plan_id: planId as PlanId }
+    terminal.write(`  ${terminal.paint("notice", "?")} the plan waits for a yes: ${oneLine(String(why))}\n`)
+    const isAllowed = await this.ask({ question: "start this plan?", what: "the plan" })
+    try {
+      if (isAllowed) await client.call("plan.approve", plan)
+      else await client.call("plan.cancel", { ...plan, reason: "not allowed" })
+    } catch (error) {
+      if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error
+    }
+    this.approvals += 1
+  }
+
+  private async ask({ question, what }: { readonly question: string; readonly what: string }): Promise<boolean> {
     const { signal, terminal } = this.options
     if (!terminal.isAnswered) {
-      terminal.write(
-        `    ${terminal.paint("quiet", `nobody is at the terminal, so the demo allows ${item.tool_name}`)}\n`
-      )
+      terminal.write(`    ${terminal.paint("quiet", `nobody is at the terminal, so the demo allows ${what}`)}\n`)
       return true
     }
-    const answer = await terminal.ask("    allow? [Y]es, [n]o ", signal)
+    const answer = await terminal.ask(`    ${question} [Y]es, [n]o `, signal)
     return !(answer ?? "").trim().toLowerCase().startsWith("n")
   }
 }

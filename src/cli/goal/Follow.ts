@@ -56,22 +56,31 @@ export const followGoal = async (options: FollowGoalOptions): Promise<Board> => 
 /** What a person has to answer before it goes on. */
 const questionIn = (options: FollowGoalOptions, rune: AnyRune): (() => Promise<void>) | undefined => {
   const { planId, review } = options
-  const { call_id: callId, plan_id: ofPlan } = rune.payload as { readonly call_id?: string; readonly plan_id?: string }
-  if (rune.kind === "tool.approval_requested") return () => decide({ ...options, after: rune.event_id }, String(callId))
-  return review && rune.kind === "plan.created" && ofPlan === planId ? () => judge(options) : undefined
+  const payload = rune.payload as {
+    readonly call_id?: string
+    readonly plan_id?: string
+    readonly needs_approval?: string
+  }
+  if (rune.kind === "tool.approval_requested") {
+    return () => decide({ ...options, after: rune.event_id }, String(payload.call_id))
+  }
+  const waits = review || payload.needs_approval !== undefined
+  return waits && rune.kind === "plan.created" && payload.plan_id === planId ? () => judge(options) : undefined
 }
 
-/** Puts the plan to whoever can answer. */
+/** Puts the plan to whoever can answer; without an answer it says how to give one later. */
 const judge = async ({ client, conversationId, planId, signal, terminal }: FollowGoalOptions): Promise<void> => {
   const plan = { conversation_id: conversationId, plan_id: planId }
-  if (!terminal.isAnswered) {
+  const answer = terminal.isAnswered
+    ? (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
+    : undefined
+  if (signal.aborted) return
+  if (answer === undefined || answer === "") {
     terminal.complain(
       `the plan waits: echs plan approve ${conversationId}, or echs plan reject ${conversationId} --reason …\n`
     )
     return
   }
-  const answer = (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
-  if (answer === undefined || answer === "") return
   try {
     if (/^y(es)?$/i.test(answer)) await client.call("plan.approve", plan)
     else await client.call("plan.reject", { ...plan, reason: answer })

@@ -127,7 +127,11 @@ const described: Readonly<Record<string, Describe | undefined>> = {
     const attempt = Number(payload["attempt"])
     return [lines.line("quiet", "◇", attempt > 1 ? `planning, attempt ${attempt}` : "planning")]
   },
-  "plan.created": (lines) => [lines.line("strong", "◇", "the plan"), ...lines.tree()],
+  "plan.created": (lines, payload) => {
+    const why = textOf(payload["needs_approval"])
+    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for a yes: ${why}`)]
+    return [lines.line("strong", "◇", "the plan"), ...lines.tree(), ...waits]
+  },
   "plan.updated": (lines) => [lines.line("notice", "◇", "the plan has changed"), ...lines.tree()],
   "plan.approved": (lines, payload) => [lines.line("quiet", "◇", `started by ${textOf(payload["approver"])}`)],
   "plan.rejected": (lines, payload) => [lines.line("notice", "✗", `plan rejected: ${textOf(payload["reason"])}`)],

@@ -40,9 +40,8 @@ export const offer = async (conversation: ToolConversation, command: Command): P
 export const modelOf = (state: ConversationState): string =>
   state.session.config.model ?? agentOf(state, state.session.root_agent_id)?.model ?? ""
 
-/** Whether the commands of a plan may run without a person having seen them. */
-export const maySelfApprove = (state: ConversationState, runner: Runner | undefined): boolean =>
-  state.session.config.policy?.mode === "full_access" || runner?.contained === true
+/** Whether the commands of a plan may run without a person having seen them: only where something holds them. */
+export const maySelfApprove = (runner: Runner | undefined): boolean => runner?.contained === true
 
 /** Nothing a check does may change a workspace that is only to be read. */
 export const writableOf = (state: ConversationState, directory: string): ReadonlyArray<string> =>

@@ -9,7 +9,7 @@ import type { ToolPort } from "../tool/Port.ts"
 import type { Input, Tool } from "../tool/Tool.ts"
 import type { Tools } from "./Desk.ts"
 import { agentTools } from "./tools/Agents.ts"
-import { giveUpTool, makeSubmitPlan, updatePlanTool } from "./tools/Plan.ts"
+import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "./tools/Plan.ts"
 import { makeSubmitReview } from "./tools/Review.ts"
 
 type Part = "orchestrator" | "critic" | "worker"
@@ -32,9 +32,9 @@ const inProcess = { level: "in_process", network: false, roots: [] } as const
 
 export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
   const own: Readonly<Record<Part, ReadonlyArray<Tool>>> = {
-    orchestrator: [makeSubmitPlan(tools), updatePlanTool, giveUpTool],
+    orchestrator: [makeSubmitPlan(tools), makeUpdatePlan(tools), giveUpTool],
     critic: [makeSubmitReview(tools)],
-    worker: [updatePlanTool, ...agentTools]
+    worker: [makeUpdatePlan(tools), ...agentTools]
   }
   const ownOf = (state: ConversationState, agentId: AgentId | null, name: string): Tool | undefined => {
     const part = partOf(state, agentId)

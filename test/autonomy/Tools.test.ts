@@ -5,7 +5,7 @@ import type { Tools } from "#src/autonomy/Desk.ts"
 import { parseReview } from "#src/autonomy/Review.ts"
 import { endsTurn, partOf, withTeamTools } from "#src/autonomy/TeamTools.ts"
 import { agentTools } from "#src/autonomy/tools/Agents.ts"
-import { giveUpTool, makeSubmitPlan, updatePlanTool } from "#src/autonomy/tools/Plan.ts"
+import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "#src/autonomy/tools/Plan.ts"
 import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
 import { CommandRefused } from "#src/conversation/Errors.ts"
 import type { CallState } from "#src/machine/State.ts"
@@ -51,6 +51,7 @@ const evidence = [{ type: "file", path: "a.txt" }]
 const written = (id: string, more: object = {}) => ({ id, title: id, instructions: id, evidence, ...more })
 const planning = () => new PlanStory().goal().carry("Plan")
 const submitPlan = makeSubmitPlan(tools)
+const updatePlanTool = makeUpdatePlan(tools)
 const submitReview = makeSubmitReview(tools)
 
 describe("submit_plan", () => {
@@ -83,7 +84,7 @@ describe("submit_plan", () => {
     expect(messageOf(await run(submitPlan, input, contextIn(nothing, leadId)))).toMatch(/there is no goal/)
   })
 
-  it("asks for a person when its commands would run unheld, unless the policy lets everything run", async () => {
+  it("asks for a person when its commands would run unheld, whatever the policy is", async () => {
     const unheld = makeSubmitPlan({ ...tools, runner: new TestRunner({ contained: false }) })
     const commands = { tasks: [written("a", { evidence: [{ type: "command", command: "true" }] })] }
     const story = planning()
@@ -93,7 +94,7 @@ describe("submit_plan", () => {
     expect(story.plan.needs_approval).toBeNull()
     story.run({ _tag: "UpdateConfig", changes: { policy: { mode: "full_access" } } })
     await run(unheld, commands, contextIn(story, leadId))
-    expect(story.plan.needs_approval).toBeNull()
+    expect(story.plan.needs_approval).toMatch(/no sandbox/)
   })
 })
 
@@ -129,6 +130,17 @@ describe("update_plan", () => {
     expect(messageOf(await change({ add: [written("a")] }))).toMatch(/two tasks with this id/)
     expect(messageOf(await change({ change: [{ id: "a" }] }))).toMatch(/title: must be text/)
     expect(messageOf(await change({ cancel: [{}] }))).toMatch(/cancel\.id: must be text/)
+  })
+
+  it("takes no command that nobody has approved where nothing would hold it", async () => {
+    const story = blocked()
+    const unheld = makeUpdatePlan({ ...tools, runner: new TestRunner({ contained: false }) })
+    const command = written("a", { evidence: [{ type: "command", command: "true" }] })
+    const change = (input: object) => run(unheld, input, contextIn(story, leadId))
+    expect(messageOf(await change({ change: [command] }))).toMatch(/a\.evidence: .*no sandbox.*file or a report/)
+    expect(messageOf(await change({ add: [{ ...command, id: "c" }] }))).toMatch(/c\.evidence/)
+    expect((await run(updatePlanTool, { change: [command] }, contextIn(story, leadId))).status).toBe("success")
+    expect((await change({ change: [written("a")] })).status).toBe("success")
   })
 
   it("leaves a note of a worker on its own task", async () => {

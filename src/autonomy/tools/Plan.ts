@@ -46,19 +46,17 @@ const sameTasks = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): boolean =>
 const holdsCommand = (tasks: ReadonlyArray<PlanTask>): boolean =>
   tasks.some((one) => one.evidence?.some((spec) => spec.type === "command") === true)
 
-const unheld =
-  "its evidence runs commands, nothing here holds them (no sandbox), and the policy is not full_access: a person has to approve the plan"
+const unheld = "its evidence runs commands, and no sandbox holds them"
 
 const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const { conversation } = context
-  const state = conversation.state()
-  const { plan } = state
+  const { plan } = conversation.state()
   if (plan === null) return noPlan
   const parsed = parseTasks(input["tasks"])
   if (parsed._tag === "Faulty") return faulty("plan", parsed.problems)
   // The call was cut off after it had taken effect.
   if (context.attempt > 1 && plan.revision > 0 && sameTasks(plan, parsed.value)) return done("The plan is on record.")
-  const needsApproval = holdsCommand(parsed.value) && !maySelfApprove(state, tools.runner)
+  const needsApproval = holdsCommand(parsed.value) && !maySelfApprove(tools.runner)
   const summary = input["summary"]
   const refusal = await offer(conversation, {
     _tag: "AdvancePlan",
@@ -130,12 +128,19 @@ const changesOf = (plan: PlanState, input: Input): Changes => {
   return { changes, problems }
 }
 
-const updatePlan = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+/** What a person has approved stays what it was: commands that nobody has seen do not come in later. */
+const unseen = (changes: ReadonlyArray<PlanChange>): ReadonlyArray<string> =>
+  changes
+    .flatMap((one) => ("task" in one && holdsCommand([one.task]) ? one.task.task_id : []))
+    .map((id) => `${id}.evidence: a command cannot be added now, no sandbox holds it: name a file or a report instead`)
+
+const updatePlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const { plan } = conversation.state()
   if (plan === null) return noPlan
   if (context.agent_id !== orchestratorIdOf(plan.plan_id)) return noteOf(plan, input, context)
   const { changes, problems } = changesOf(plan, input)
+  if (!maySelfApprove(tools.runner)) problems.list.push(...unseen(changes))
   const checked = problems.checked(changes)
   if (checked._tag === "Faulty") return faulty("change", checked.problems)
   const refusal = await offer(conversation, {
@@ -171,22 +176,23 @@ export const makeSubmitPlan = (tools: Tools): Tool =>
     run: (input, context) => submitPlan(tools, input, context)
   })
 
-export const updatePlanTool: Tool = ownTool({
-  name: "update_plan",
-  description:
-    "Changes the plan: add, change or cancel tasks (for the orchestrator), or leaves a note on your own task (for workers).",
-  parameters: object(
-    {
-      add: list(task, "new tasks"),
-      change: list(task, "tasks as they are to be from now on; they start anew"),
-      cancel: list(object({ id: text("of the task"), reason: text("why") }, ["id"]), "tasks to drop"),
-      note: text("workers: progress, or a change that the plan needs")
-    },
-    []
-  ),
-  effect_class: "effect",
-  run: updatePlan
-})
+export const makeUpdatePlan = (tools: Tools): Tool =>
+  ownTool({
+    name: "update_plan",
+    description:
+      "Changes the plan: add, change or cancel tasks (for the orchestrator), or leaves a note on your own task (for workers).",
+    parameters: object(
+      {
+        add: list(task, "new tasks"),
+        change: list(task, "tasks as they are to be from now on; they start anew"),
+        cancel: list(object({ id: text("of the task"), reason: text("why") }, ["id"]), "tasks to drop"),
+        note: text("workers: progress, or a change that the plan needs")
+      },
+      []
+    ),
+    effect_class: "effect",
+    run: (input, context) => updatePlan(tools, input, context)
+  })
 
 export const giveUpTool: Tool = ownTool({
   name: "give_up",

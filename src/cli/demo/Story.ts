@@ -1,7 +1,6 @@
 // The goal of the demo as it is followed: every rune remembered, those that tell the story shown, the approval answered,
 // and the server killed at the worst moment: two workers are at it, one in the middle of a sentence.
 import { type AnyRune, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
-import type { PlanId } from "../../rune/Ids.ts"
 import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
@@ -114,7 +113,7 @@ export class Story {
   /** Where nothing holds its commands, a plan waits for a person. */
   private async judge({ needs_approval: why, plan_id: planId }: Payload): Promise<void> {
     const { client, conversationId, terminal } = this.options
-    const plan = { conversation_id: conversationId, plan_id: planId as PlanId }
+    const plan = { conversation_id: conversationId, plan_id: String(planId) }
     terminal.write(`  ${terminal.paint("notice", "?")} the plan waits for a yes: ${oneLine(String(why))}\n`)
     const isAllowed = await this.ask({ question: "start this plan?", what: "the plan" })
     try {

@@ -63,7 +63,10 @@ export const changesSince = async (
   }
   const git = makeGit(tools, workspace, signal)
   const now = await git.writeTree(workspace)
-  const stat = now === undefined ? undefined : await git.run(workspace, ["diff", "--numstat", base.tree, now])
+  const stat =
+    now === undefined
+      ? undefined
+      : await git.run(workspace, ["diff", "--no-ext-diff", "--no-textconv", "--numstat", base.tree, now])
   return stat?.exit_code === 0
     ? stat.stdout
         .split("\n")

@@ -59,7 +59,7 @@ if ! out=$(git merge-tree --write-tree --name-only "$left" "$right"); then
 fi
 merged=$(printf '%s\\n' "$out" | head -n 1)
 [ "$merged" = "$ours" ] && exit 0
-git diff --binary "$ours" "$merged" | git apply --whitespace=nowarn
+git diff --no-ext-diff --no-textconv --binary "$ours" "$merged" | git apply --whitespace=nowarn
 `
 
 /** Merging again what was merged already changes nothing. */

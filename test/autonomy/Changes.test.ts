@@ -1,16 +1,19 @@
 // Goal: what changed while a goal was pursued is told from the workspace itself, with git by lines and without it by files,
 // and where it cannot be told that is said. Method: real directories, with and without git.
 import { execFileSync } from "node:child_process"
-import { rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { baseOf, changesSince } from "#src/autonomy/Changes.ts"
 import type { Tools } from "#src/autonomy/Desk.ts"
 import { checkEvidence } from "#src/autonomy/Evidence.ts"
+import { makeGit } from "#src/autonomy/Git.ts"
 import { limits } from "#src/autonomy/Limits.ts"
 import { planPrompt, taskPrompt } from "#src/autonomy/Prompts.ts"
 import { goalMet } from "#src/autonomy/Summary.ts"
+import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
 import type { PlanState } from "#src/machine/State.ts"
+import type { AgentId } from "#src/rune/Ids.ts"
 import type { EvidenceSpec, WorkspaceBase } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import { gitWorkspace, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
@@ -50,6 +53,66 @@ describe("with git", () => {
     expect(status).toBe(" M a.txt\n M b.bin\n?? new.txt\n")
     rmSync(join(workspace, ".git"), { recursive: true })
     expect(await changesSince(tools, state, planFrom(storyIn(workspace), base), signal)).toBeUndefined()
+  })
+})
+
+/** A repository that names a program wherever git would start one; each leaves a mark. */
+const trapped = (): { readonly workspace: string; readonly mark: string } => {
+  const workspace = gitWorkspace(workspaces.make(), { "a.txt": "one\n" })
+  const mark = join(workspaces.make(), "mark")
+  const program = join(workspaces.make(), "program")
+  writeFileSync(program, `#!/bin/sh\necho ran >> ${mark}\ncat\n`)
+  chmodSync(program, 0o755)
+  mkdirSync(join(workspace, "hooks"))
+  const hooks = ["post-checkout", "post-index-change", "reference-transaction"]
+  for (const hook of hooks) writeFileSync(join(workspace, "hooks", hook), `#!/bin/sh\n${program}\n`, { mode: 0o755 })
+  const settings = [
+    ["core.fsmonitor", program],
+    ["core.hooksPath", join(workspace, "hooks")],
+    ["filter.x.clean", program],
+    ["filter.x.smudge", program],
+    ["filter.x.required", "true"],
+    ["diff.x.command", program],
+    ["merge.x.driver", program]
+  ] as const
+  for (const [name, value] of settings) execFileSync("git", ["-C", workspace, "config", name, value])
+  writeFileSync(join(workspace, ".gitattributes"), "*.txt filter=x diff=x merge=x\n")
+  writeFileSync(join(workspace, "a.txt"), "two\n")
+  return { workspace, mark }
+}
+
+describe("a repository that names programs", () => {
+  it("has none of them run, neither when a goal starts nor when it ends", async () => {
+    const { mark, workspace } = trapped()
+    const { state } = storyIn(workspace)
+    const base = await baseOf(tools, state, signal)
+    expect(base?.tree).toBeDefined()
+    writeFileSync(join(workspace, "a.txt"), "two\nthree\n")
+    expect(await changesSince(tools, state, planFrom(storyIn(workspace), base), signal)).toEqual([
+      { path: "a.txt", added: 1, removed: 0 }
+    ])
+    expect(existsSync(mark)).toBe(false)
+  })
+
+  it("has none of them run by a worktree that is made and merged; their merges are conflicts", async () => {
+    const { mark, workspace } = trapped()
+    const git = makeGit(tools, workspace, signal)
+    const agent = "agt_ann0" as AgentId
+    expect(await openWorktree(git, workspace, agent)).toMatchObject({ _tag: "Opened" })
+    writeFileSync(join(worktreePath(workspace, agent), "a.txt"), "theirs\n")
+    writeFileSync(join(workspace, "a.txt"), "ours\n")
+    expect(await mergeWorktree(git, workspace, agent)).toEqual({ _tag: "Conflict", files: ["a.txt"] })
+    await sweepWorktrees(git, workspace, "agt_", [])
+    expect(existsSync(mark)).toBe(false)
+  })
+
+  it("is looked at without git where nothing holds what git would start", async () => {
+    const { mark, workspace } = trapped()
+    const runner = new TestRunner({ contained: false })
+    const base = await baseOf({ ...tools, runner }, storyIn(workspace).state, signal)
+    expect(Object.keys(base?.files ?? {})).toContain("a.txt")
+    expect(runner.commands).toEqual([])
+    expect(existsSync(mark)).toBe(false)
   })
 })
 

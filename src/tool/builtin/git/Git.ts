@@ -11,7 +11,7 @@ import { ToolFailure } from "../Errors.ts"
 import { builtinLimits } from "../Limits.ts"
 
 /** Settings that start programs, as they are when they start none. */
-const switchedOff: ReadonlyArray<readonly [string, string]> = [
+export const switchedOff: ReadonlyArray<readonly [string, string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
   ["core.pager", "cat"],
@@ -44,13 +44,13 @@ const switchedOff: ReadonlyArray<readonly [string, string]> = [
 ]
 
 /** Families of settings whose members name programs; which there are is known only from the repository. */
-const programSettings =
+export const programSettings =
   /^(filter\..+\.(clean|smudge|process|required)|diff\..+\.(command|textconv)|merge\..+\.driver)$/i
 
 const asArguments = (settings: ReadonlyArray<readonly [string, string]>): ReadonlyArray<string> =>
   settings.flatMap(([name, value]) => ["-c", `${name}=${value}`])
 
-const environment: Readonly<Record<string, string>> = {
+export const environment: Readonly<Record<string, string>> = {
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_OPTIONAL_LOCKS: "0",
@@ -107,7 +107,7 @@ export const identityIn = (text: string): Partial<Identity> => {
 }
 
 /** Settings of a repository, as `git config --list -z` prints them; the last of a name counts. */
-const settingsIn = (listed: string): ReadonlyMap<string, string> =>
+export const settingsIn = (listed: string): ReadonlyMap<string, string> =>
   new Map(
     listed
       .split("\0")

@@ -16,8 +16,9 @@ export const sandboxLimits = {
   temporaryBytesMax: 512 * MIB,
   /** A directory that hides another holds nothing. */
   hiddenBytesMax: 4_096,
-  /** Submodules whose hooks are protected one by one. */
+  /** Submodules of a repository with the directories that lead to them, and its worktrees: each is protected alone. */
   submodulesMax: 64,
+  worktreesMax: 64,
   /** Sockets of services that are hidden one by one, beyond the directories that hold most of them. */
   socketsMax: 128,
   /** Roots of one request. */

@@ -1,27 +1,12 @@
 // What a command finds in the file system: everything can be read and nothing written, except that its roots are
 // writable, that homes, sockets and secrets are not there, and that it has a temporary directory and a home of its own.
 // A plan is a list of places; the deeper place always wins, so their order cannot be got wrong.
-import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from "node:fs"
+import { readFileSync, realpathSync, statSync } from "node:fs"
 import { dirname, isAbsolute, join, relative, sep } from "node:path"
 import { SandboxRefused } from "./Errors.ts"
 import { sandboxLimits } from "./Limits.ts"
-
-export type MountKind =
-  /** The same as outside, and may be changed. */
-  | "writable"
-  /** The same as outside, and may not. */
-  | "readonly"
-  /** Empty, and stays so. */
-  | "empty"
-  /** Empty, and its own to write to while it runs. */
-  | "private"
-  /** A file that holds nothing. */
-  | "blank"
-
-export interface Mount {
-  readonly at: string
-  readonly kind: MountKind
-}
+import { kindOf, type Mount, visibleKind } from "./Places.ts"
+import { repositoryOf } from "./Repository.ts"
 
 export interface MountFacts {
   /** Of the user who runs the server; undefined when there is none. */
@@ -66,34 +51,6 @@ export const isInside = (root: string, path: string): boolean => {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
 
-const lookAt = (path: string): Stats | undefined => {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch (error) {
-    throw new SandboxRefused("unreadable", path, `cannot be looked at (${(error as NodeJS.ErrnoException).code})`)
-  }
-}
-
-type FileKind = "file" | "directory" | "link" | "other"
-
-/** What we may not look at, a command may not either: it runs with our rights or with less. */
-const visibleKind = (path: string): FileKind | undefined => {
-  try {
-    return kindOf(path)
-  } catch (error) {
-    if (error instanceof SandboxRefused) return undefined
-    throw error
-  }
-}
-
-/** What is there, without following a link; undefined when there is nothing. */
-const kindOf = (path: string): FileKind | undefined => {
-  const facts = lookAt(path)
-  if (facts === undefined) return undefined
-  if (facts.isSymbolicLink()) return "link"
-  return facts.isDirectory() ? "directory" : facts.isFile() ? "file" : "other"
-}
-
 /** Too much of the system to be given to commands as theirs. */
 export const isTooWide = (path: string): boolean =>
   tooWide.includes(path) || neverRoots.some((never) => isInside(never, path))
@@ -122,38 +79,6 @@ const hide = (path: string): ReadonlyArray<Mount> => {
 const keep = (path: string): ReadonlyArray<Mount> => {
   const kind = visibleKind(path)
   return kind === "file" || kind === "directory" ? [{ at: path, kind: "readonly" }] : []
-}
-
-const refuseLink = (path: string): void => {
-  if (kindOf(path) === "link") throw new SandboxRefused("link", path, "is a link, and cannot be protected")
-}
-
-/** Hooks and settings of one repository, which programs outside would run. */
-const gitDirectory = (path: string): ReadonlyArray<Mount> => {
-  const [hooks, config] = [join(path, "hooks"), join(path, "config")]
-  for (const part of [hooks, config]) refuseLink(part)
-  return [
-    // A mount of its own, so that it cannot be moved away with what is protected in it.
-    { at: path, kind: "writable" },
-    { at: hooks, kind: kindOf(hooks) === undefined ? "empty" : "readonly" },
-    { at: config, kind: kindOf(config) === undefined ? "blank" : "readonly" },
-    ...keep(join(path, "config.worktree"))
-  ]
-}
-
-const repositoryOf = (root: string): ReadonlyArray<Mount> => {
-  const path = join(root, ".git")
-  refuseLink(path)
-  const kind = kindOf(path)
-  if (kind !== "directory") return kind === undefined ? [] : [{ at: path, kind: "readonly" }]
-  const modules = join(path, "modules")
-  if (kindOf(modules) !== "directory") return gitDirectory(path)
-  const names = readdirSync(modules, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  return [
-    ...gitDirectory(path),
-    { at: modules, kind: "writable" },
-    ...names.slice(0, sandboxLimits.submodulesMax).flatMap(({ name }) => gitDirectory(join(modules, name)))
-  ]
 }
 
 /** The directories that lead to a path, from the top. */

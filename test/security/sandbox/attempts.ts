@@ -136,6 +136,14 @@ const onFiles: ReadonlyArray<Attempt> = [
   )
 ]
 
+/** Git takes hooks and settings from the directory that this file names. */
+const otherSettings = (directory: string) => () =>
+  `mkdir -p evil/objects evil/refs; rm -f ${directory}/commondir; echo "$PWD/evil" >evil/way; mv -f evil/way ${directory}/commondir; echo "$PWD/evil" >${directory}/commondir`
+const ledAstray = (directory: string) => (scene: Scene) => {
+  const path = join(scene.workspace, directory, "commondir")
+  return existsSync(path) && readFileSync(path, "utf8").includes("evil") ? "it does" : undefined
+}
+
 const onRepositories: ReadonlyArray<Attempt> = [
   attempt(
     "write a hook",
@@ -178,6 +186,47 @@ const onRepositories: ReadonlyArray<Attempt> = [
     "move the submodules away",
     () => "mv .git/modules .git/old && mkdir -p .git/modules/part/hooks && echo x >.git/modules/part/hooks/pre-commit",
     appeared(({ workspace }) => join(workspace, ".git/modules/part/hooks/pre-commit"))
+  ),
+  attempt(
+    "write a hook of a submodule whose name is a path",
+    () => "echo x >.git/modules/libs/deep/hooks/pre-commit",
+    appeared(({ workspace }) => join(workspace, ".git/modules/libs/deep/hooks/pre-commit"))
+  ),
+  attempt(
+    "move what leads to a submodule away",
+    () =>
+      "mv .git/modules/libs .git/old && mkdir -p .git/modules/libs/deep/hooks && echo x >.git/modules/libs/deep/hooks/pre-commit",
+    appeared(({ workspace }) => join(workspace, ".git/modules/libs/deep/hooks/pre-commit"))
+  ),
+  attempt(
+    "write a hook of a submodule of a submodule",
+    () => "echo x >.git/modules/part/modules/inner/hooks/pre-commit",
+    appeared(({ workspace }) => join(workspace, ".git/modules/part/modules/inner/hooks/pre-commit"))
+  ),
+  attempt("have the repository share the settings of another", otherSettings(".git"), ledAstray(".git")),
+  attempt(
+    "have a submodule share the settings of another repository",
+    otherSettings(".git/modules/libs/deep"),
+    ledAstray(".git/modules/libs/deep")
+  ),
+  attempt(
+    "have a worktree share the settings of another repository",
+    otherSettings(".git/worktrees/side"),
+    ledAstray(".git/worktrees/side")
+  ),
+  attempt(
+    "move the worktrees away",
+    () => "mv .git/worktrees .git/old && mkdir -p .git/worktrees/side && echo ../evil >.git/worktrees/side/commondir",
+    ledAstray(".git/worktrees/side")
+  ),
+  attempt(
+    "give a worktree settings of its own",
+    () => "printf '[core]\\n\\tfsmonitor = mine\\n' >.git/worktrees/side/config.worktree",
+    ({ workspace }) =>
+      existsSync(join(workspace, ".git/worktrees/side/config.worktree")) &&
+      readFileSync(join(workspace, ".git/worktrees/side/config.worktree"), "utf8") !== ""
+        ? "it has them"
+        : undefined
   )
 ]
 

@@ -46,6 +46,8 @@ export const mutants: Readonly<Record<string, Change>> = {
   "hooks that can be written to": (args) => everywhere(args, (at) => at.endsWith("/hooks"), "--ro-bind", "--bind"),
   "settings of repositories that can be written to": (args) =>
     everywhere(args, (at) => at.endsWith("/config"), "--ro-bind", "--bind"),
+  "repositories that can be made to share the settings of others": (args) =>
+    everywhere(args, (at) => at.endsWith("/commondir"), "--ro-bind", "--bind"),
   "data that is not hidden": (args) => unhide(args, (at) => at.endsWith("/data")),
   "a home that is not hidden": (args) => unhide(args, (at) => at.endsWith("/home") && at !== "/home"),
   "an environment that goes along": (args) => [...args, "--setenv", "CANARY", "CANARY_VALUE"],
@@ -79,6 +81,11 @@ export const noticedBy: Readonly<Record<string, ReadonlyArray<string>>> = {
   "the processes of the machine": ["see the server", "count the processes of the machine"],
   "hooks that can be written to": ["write a hook", "write a hook of a submodule"],
   "settings of repositories that can be written to": ["name other hooks in the settings"],
+  "repositories that can be made to share the settings of others": [
+    "have the repository share the settings of another",
+    "have a submodule share the settings of another repository",
+    "have a worktree share the settings of another repository"
+  ],
   "data that is not hidden": ["read the token of the server", "list the data of the server"],
   "a home that is not hidden": ["read a key from the home", "read credentials from the home"],
   "an environment that goes along": ["find a secret in its own environment"],

@@ -9,12 +9,17 @@ import type { Scene } from "./attempts.ts"
 
 const write = (path: string, text: string, mode = 0o644): void => writeFileSync(path, text, { mode })
 
+/** One by its name, one whose name is a path, one of another. */
+const submodules: ReadonlyArray<string> = ["part", "libs/deep", "part/modules/inner"]
+
 const repository = (workspace: string): void => {
-  for (const git of [".git", ".git/modules/part"]) {
+  for (const git of [".git", ...submodules.map((name) => `.git/modules/${name}`)]) {
     mkdirSync(join(workspace, git, "hooks"), { recursive: true })
     write(join(workspace, git, "config"), "[core]\n\tbare = false\n")
     write(join(workspace, git, "HEAD"), "ref: refs/heads/main\n")
   }
+  mkdirSync(join(workspace, ".git/worktrees/side"), { recursive: true })
+  write(join(workspace, ".git/worktrees/side/commondir"), "../..\n")
 }
 
 /** Loaded by whoever can be made to: it writes where only somebody outside the sandbox can. */

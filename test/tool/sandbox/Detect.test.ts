@@ -7,6 +7,7 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
@@ -17,6 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { makeProcesses } from "#src/tool/process/Processes.ts"
 import { detectSandbox } from "#src/tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "#src/tool/sandbox/Environment.ts"
+import { sandboxLimits } from "#src/tool/sandbox/Limits.ts"
 import { parts, requirePart } from "../../support/require.ts"
 import { bubblewrap, type Ground, makeGround, usualPath } from "../../support/sandbox.ts"
 
@@ -171,6 +173,42 @@ describe("a repository", () => {
     mkdirSync(join(ground.workspace, ".git"))
     symlinkSync("/tmp", join(ground.workspace, ".git/hooks"))
     await expect(ground.run("true")).rejects.toMatchObject({ _tag: "SandboxRefused", code: "link" })
+  })
+
+  it("whose Git is led to the settings of another by a command runs nothing of it outside", async (context) => {
+    requirePart(context, bubblewrap)
+    const git = (...args: ReadonlyArray<string>) =>
+      spawnSync("git", ["-C", ground.workspace, ...args], { encoding: "utf8" })
+    git("init", "-q")
+    await ground.run(
+      "mkdir -p evil/objects evil/refs; printf '[core]\\n\\tfsmonitor = touch ran;\\n' >evil/config; echo ../evil >.git/commondir"
+    )
+    expect(git("status", "--short")).toMatchObject({ status: 0, stderr: "" })
+    expect(existsSync(join(ground.workspace, "ran"))).toBe(false)
+    expect(git("fsck").status).toBe(0)
+  })
+
+  it("that is led to the settings of another already is refused", async (context) => {
+    requirePart(context, bubblewrap)
+    mkdirSync(join(ground.workspace, ".git"))
+    writeFileSync(join(ground.workspace, ".git/commondir"), "../evil\n")
+    await expect(ground.run("true")).rejects.toMatchObject({ _tag: "SandboxRefused", code: "led_astray" })
+  })
+
+  it("with more submodules than can be protected is refused", async (context) => {
+    requirePart(context, bubblewrap)
+    for (let index = 0; index <= sandboxLimits.submodulesMax; index++)
+      mkdirSync(join(ground.workspace, `.git/modules/libs/${index}`), { recursive: true })
+    await expect(ground.run("true")).rejects.toMatchObject({ _tag: "SandboxRefused", code: "too_many" })
+  })
+
+  it("has nothing put beside its submodules", async (context) => {
+    requirePart(context, bubblewrap)
+    const libs = join(ground.workspace, ".git/modules/libs")
+    mkdirSync(join(libs, "deep"), { recursive: true })
+    writeFileSync(join(libs, "deep", "HEAD"), "ref: refs/heads/main\n")
+    expect((await ground.run("echo x >.git/modules/libs/deep/index")).exit_code).toBe(0)
+    expect(readdirSync(libs)).toEqual(["deep"])
   })
 })
 

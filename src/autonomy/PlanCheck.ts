@@ -157,8 +157,15 @@ const walkRound = (left: ReadonlyMap<string, ReadonlyArray<string>>, first: stri
   return [...path.slice(path.indexOf(at)), at]
 }
 
-const checkGraph = (problems: Problems, tasks: ReadonlyArray<PlanTask>, known: ReadonlySet<string>): void => {
-  const ids = new Set<string>(known)
+type Node = Pick<PlanTask, "task_id" | "depends_on">
+
+/** Whether the tasks can be executed together with those that stay as they are. */
+export const checkGraph = (
+  problems: Problems,
+  tasks: ReadonlyArray<PlanTask>,
+  staying: ReadonlyArray<Node> = []
+): void => {
+  const ids = new Set<string>(staying.map((one) => one.task_id))
   for (const { task_id: id } of tasks) {
     if (ids.has(id)) problems.add(id, "there are two tasks with this id")
     ids.add(id)
@@ -168,23 +175,28 @@ const checkGraph = (problems: Problems, tasks: ReadonlyArray<PlanTask>, known: R
       if (!ids.has(other)) problems.add(id, `depends on ${other}, and there is no such task`)
     }
   }
-  const cycle = cycleOf(tasks)
+  const cycle = cycleOf([...staying, ...tasks])
   if (cycle !== undefined) problems.add("tasks", `wait for each other: ${cycle.join(" → ")}`)
 }
 
-/** The tasks of a plan. Those that are there already may be depended on. */
-export const parseTasks = (
-  value: unknown,
-  known: ReadonlySet<string> = new Set()
-): Checked<ReadonlyArray<PlanTask>> => {
+/** Tasks as a model wrote them, as far as each can be told by itself. */
+export const readTasks = (problems: Problems, where: string, list: ReadonlyArray<unknown>): ReadonlyArray<PlanTask> =>
+  list.flatMap((one, index) => taskOf(problems, `${where}[${index}]`, one) ?? [])
+
+/** False, with the problem told, when a plan would have too many. */
+export const checkCount = (problems: Problems, count: number): boolean => {
+  if (count < limits.tasksMax) return true
+  problems.add("tasks", `a plan has fewer than ${limits.tasksMax} tasks, this one has ${count}: group them`)
+  return false
+}
+
+/** The tasks of a plan. */
+export const parseTasks = (value: unknown): Checked<ReadonlyArray<PlanTask>> => {
   const problems = new Problems()
   const list = Array.isArray(value) ? value : []
   if (list.length === 0) problems.add("tasks", "a plan has at least one task")
-  if (list.length >= limits.tasksMax) {
-    problems.add("tasks", `a plan has fewer than ${limits.tasksMax} tasks, this one has ${list.length}: group them`)
-    return problems.checked([])
-  }
-  const tasks = list.flatMap((one, index) => taskOf(problems, `tasks[${index}]`, one) ?? [])
-  if (problems.list.length === 0) checkGraph(problems, tasks, known)
+  if (!checkCount(problems, list.length)) return problems.checked([])
+  const tasks = readTasks(problems, "tasks", list)
+  if (problems.list.length === 0) checkGraph(problems, tasks)
   return problems.checked(tasks)
 }

@@ -8,8 +8,8 @@ import { cycleOf, parseTasks } from "#src/autonomy/PlanCheck.ts"
 const evidence = [{ type: "command", command: "npm test" }]
 const task = (id: string, more: object = {}) => ({ id, title: id, instructions: `do ${id}`, evidence, ...more })
 
-const problemsOf = (tasks: unknown, known?: ReadonlySet<string>) => {
-  const parsed = parseTasks(tasks, known)
+const problemsOf = (tasks: unknown) => {
+  const parsed = parseTasks(tasks)
   return parsed._tag === "Faulty" ? parsed.problems : []
 }
 
@@ -99,11 +99,6 @@ describe("a plan", () => {
     const bad = problemsOf(Array.from({ length: 9 }, () => ({})))
     expect(bad).toHaveLength(limits.problemsMax + 1)
     expect(bad.at(-1)).toBe("and 24 more problems")
-  })
-
-  it("may depend on tasks that are there already", () => {
-    expect(problemsOf([task("b", { depends_on: ["a"] })], new Set(["a"]))).toEqual([])
-    expect(problemsOf([task("a")], new Set(["a"]))).toEqual(["a: there are two tasks with this id"])
   })
 })
 

@@ -2,6 +2,7 @@
 // take effect once however often they are run. Method: the real machine behind each tool, every refusal looked at.
 import { describe, expect, it } from "vitest"
 import type { Tools } from "#src/autonomy/Desk.ts"
+import { limits } from "#src/autonomy/Limits.ts"
 import { parseReview } from "#src/autonomy/Review.ts"
 import { endsTurn, partOf, withTeamTools } from "#src/autonomy/TeamTools.ts"
 import { agentTools } from "#src/autonomy/tools/Agents.ts"
@@ -130,6 +131,15 @@ describe("update_plan", () => {
     expect(messageOf(await change({ add: [written("a")] }))).toMatch(/two tasks with this id/)
     expect(messageOf(await change({ change: [{ id: "a" }] }))).toMatch(/title: must be text/)
     expect(messageOf(await change({ cancel: [{}] }))).toMatch(/cancel\.id: must be text/)
+    expect(messageOf(await change({ cancel: [{ id: "x" }] }))).toMatch(/cancel: there is no task x/)
+    expect(messageOf(await change({ change: [written("a", { depends_on: ["b"] })] }))).toMatch(/b → a → b|a → b → a/)
+    const round = { change: [written("a", { depends_on: ["c"] })], add: [written("c", { depends_on: ["b"] })] }
+    expect(messageOf(await change(round))).toMatch(/wait for each other/)
+    expect(messageOf(await change({ change: [written("b", { depends_on: ["x"] })] }))).toMatch(/depends on x, and/)
+    const many = Array.from({ length: limits.tasksMax - 2 }, (_, index) => written(`n${index}`))
+    expect(messageOf(await change({ add: many }))).toMatch(/fewer than 1000 tasks, this one has 1000/)
+    expect((await change({ change: [written("b", { depends_on: ["a"], title: "anew" })] })).status).toBe("success")
+    expect(story.plan.tasks[1]?.task).toMatchObject({ task_id: "b", title: "anew", depends_on: ["a"] })
   })
 
   it("takes no command that nobody has approved where nothing would hold it", async () => {

@@ -8,7 +8,7 @@ import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import { maySelfApprove, offer, type Tools } from "../Desk.ts"
 import { limits } from "../Limits.ts"
-import { Problems, parseTasks } from "../PlanCheck.ts"
+import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
 import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
 
 const evidence = list(
@@ -94,7 +94,7 @@ const noteOf = async (plan: PlanState, input: Input, context: ToolContext): Prom
 
 type Changes = { readonly changes: ReadonlyArray<PlanChange>; readonly problems: Problems }
 
-const cancellation = (problems: Problems, value: unknown): PlanChange => {
+const cancellation = (problems: Problems, value: unknown): Extract<PlanChange, { type: "task_cancelled" }> => {
   const given = (value ?? {}) as Readonly<Record<string, unknown>>
   const id = problems.text("cancel.id", given["id"], 64) as TaskId
   return { type: "task_cancelled", task_id: id, reason: problems.text("cancel.reason", given["reason"] ?? "dropped") }
@@ -102,26 +102,25 @@ const cancellation = (problems: Problems, value: unknown): PlanChange => {
 
 const listed = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
+/** The tasks as they are to be are looked at together with those that stay: they may depend on each other. */
 const changesOf = (plan: PlanState, input: Input): Changes => {
   const problems = new Problems()
-  const known = new Set<string>(plan.tasks.map((one) => one.task.task_id))
-  const read = (name: "add" | "change"): ReadonlyArray<PlanTask> => {
-    const given = listed(input[name])
-    if (given.length === 0) return []
-    const parsed = parseTasks(given, name === "add" ? known : new Set())
-    if (parsed._tag === "Sound") return parsed.value
-    // Tasks that are changed may depend on those that stay.
-    const isForeign = (problem: string): boolean =>
-      name === "change" && [...known].some((id) => problem.endsWith(`depends on ${id}, and there is no such task`))
-    for (const problem of parsed.problems) if (!isForeign(problem)) problems.add(name, problem)
-    return []
-  }
-  const changed = read("change")
-  for (const one of changed) if (!known.has(one.task_id)) problems.add("change", `there is no task ${one.task_id}`)
+  const known = new Map(plan.tasks.map(({ task: one }) => [one.task_id as string, one]))
+  const given = { change: listed(input["change"]), add: listed(input["add"]) }
+  if (!checkCount(problems, known.size + given.add.length)) return { changes: [], problems }
+  const changed = readTasks(problems, "change", given.change)
+  const added = readTasks(problems, "add", given.add)
   const cancelled = listed(input["cancel"]).map((one) => cancellation(problems, one))
+  const missing = [
+    ...changed.map((one) => ["change", one.task_id] as const),
+    ...cancelled.map((one) => ["cancel", one.task_id] as const)
+  ].filter(([, id]) => !known.has(id))
+  if (problems.list.length === 0) for (const [where, id] of missing) problems.add(where, `there is no task ${id}`)
+  for (const { task_id: id } of changed) known.delete(id)
+  if (problems.list.length === 0) checkGraph(problems, [...changed, ...added], [...known.values()])
   const changes: ReadonlyArray<PlanChange> = [
     ...changed.map((one): PlanChange => ({ type: "task_changed", task: one })),
-    ...read("add").map((one): PlanChange => ({ type: "task_added", task: one })),
+    ...added.map((one): PlanChange => ({ type: "task_added", task: one })),
     ...cancelled
   ]
   if (changes.length === 0 && problems.list.length === 0) problems.add("changes", "nothing is changed")

@@ -9,28 +9,42 @@ export interface Judgement {
 interface Counts {
   readonly tests: number
   readonly failures: number
+  /** Why the run as a whole does not count, whatever its tests say. */
+  readonly broken?: string
 }
 
-const judge = ({ failures, tests }: Counts): Judgement => ({
-  passed: tests > 0 && failures === 0,
-  detail: tests === 0 ? "it holds no test" : `${tests} tests, ${failures} failures`
+const judge = ({ broken, failures, tests }: Counts): Judgement => ({
+  passed: tests > 0 && failures === 0 && broken === undefined,
+  detail: tests === 0 ? "it holds no test" : `${tests} tests, ${failures} failures${broken ? `; ${broken}` : ""}`
 })
 
-const numberIn = (tag: string, name: string): number =>
-  Number(new RegExp(`\\b${name}="(\\d+)"`, "u").exec(tag)?.[1] ?? 0)
+const attribute = /([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/gu
+
+const numberIn = (tag: string, name: string): number => {
+  const found = [...tag.matchAll(attribute)].find(([, key]) => key === name)
+  const value = Number(found?.[2] ?? found?.[3] ?? 0)
+  return Number.isFinite(value) ? value : 0
+}
 
 const junit = (text: string): Counts | undefined => {
-  const suites = text.match(/<testsuite\s[^>]*>/gu)
+  const markup = text.replace(/<!\[CDATA\[.*?\]\]>/gsu, "")
+  const suites = markup.match(/<testsuite\s(?:[^>"']|"[^"]*"|'[^']*')*>/gu)
   if (suites === null) return undefined
   const sum = (name: string): number => suites.reduce((total, tag) => total + numberIn(tag, name), 0)
-  return { tests: sum("tests"), failures: sum("failures") + sum("errors") }
+  const told = markup.match(/<(?:failure|error)[\s/>]/gu)?.length ?? 0
+  return { tests: sum("tests"), failures: Math.max(sum("failures") + sum("errors"), told) }
 }
 
 const tap = (text: string): Counts | undefined => {
   const lines = text.match(/^(not )?ok\b.*$/gmu)
   if (lines === null) return undefined
   const failures = lines.filter((line) => line.startsWith("not ") && !/# (t[o]do|skip)/iu.test(line)).length
-  return { tests: lines.length, failures }
+  const plans = [...text.matchAll(/^1\.\.(\d+)/gmu)].map(([, last]) => Number(last))
+  const planned = plans.reduce((total, one) => total + one, 0)
+  if (/^\s*Bail out!/mu.test(text)) return { tests: lines.length, failures, broken: "it bailed out" }
+  return plans.length > 0 && planned !== lines.length
+    ? { tests: lines.length, failures, broken: `${planned} were planned` }
+    : { tests: lines.length, failures }
 }
 
 const count = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
@@ -41,7 +55,8 @@ const json = (text: string): Counts | undefined => {
     const stats = (report["stats"] ?? {}) as Readonly<Record<string, unknown>>
     const tests = count(report["numTotalTests"]) ?? count(stats["tests"]) ?? count(report["tests"])
     const failures = count(report["numFailedTests"]) ?? count(stats["failures"]) ?? count(report["failures"])
-    return tests === undefined || failures === undefined ? undefined : { tests, failures }
+    if (tests === undefined || failures === undefined) return undefined
+    return report["success"] === false ? { tests, failures, broken: "the run says it failed" } : { tests, failures }
   } catch {
     return undefined
   }

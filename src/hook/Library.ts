@@ -1,6 +1,6 @@
 // Which hooks a conversation has: those of the data directory, and those of its workspace where somebody answers for
 // them. A file of a workspace is code of whoever wrote the workspace: it is used only if the conversation may do
-// everything anyway, or if a person has trusted exactly this content. Files are read again when they change.
+// everything anyway and is held while it does, or if a person has trusted exactly this content. Files are read again when they change.
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { errorTable } from "../machine/ErrorTable.ts"
@@ -24,6 +24,8 @@ export interface HookLibraryOptions {
   readonly open: (path: string) => FileVersion | undefined
   /** Whether a person has trusted a file of this content (SHA-256 in hexadecimal). */
   readonly isTrusted: (sha256: string) => boolean
+  /** The operating system holds what hooks run; where it does not, no mode of a conversation answers for a file. */
+  readonly isContained: boolean
 }
 
 interface HookFile {
@@ -98,7 +100,7 @@ export class HookLibrary {
 
   private usable(state: ConversationState): ReadonlyArray<HookFile> {
     const own = this.file(join(this.options.dataDirectory, "hooks.json"), { origin: "data", isSettings: false })
-    const isGranted = state.session.config.policy?.mode === "full_access"
+    const isGranted = this.options.isContained && state.session.config.policy?.mode === "full_access"
     const granted = this.ofWorkspace(state).filter(({ sha256 }) => isGranted || this.options.isTrusted(sha256))
     return own === undefined ? granted : [own, ...granted]
   }

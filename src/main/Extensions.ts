@@ -47,11 +47,15 @@ export interface Extensions {
   readonly close: () => Promise<void>
 }
 
-const hooksOf = ({ dataDirectory, environment, log }: ExtensionsOptions, { processes }: ExtensionParts): Hooks =>
+const hooksOf = (
+  { dataDirectory, environment, log }: ExtensionsOptions,
+  { isContained, processes }: ExtensionParts
+): Hooks =>
   makeHooks({
     dataDirectory,
     open: openFile,
     isTrusted: trustCheck(dataDirectory),
+    isContained,
     programs: processes,
     variable: (name) => environment.variables[name],
     discard: removeFile,

@@ -8,7 +8,7 @@ import type { ConversationId } from "#src/rune/Ids.ts"
 
 const list = (name: string): string => JSON.stringify({ hooks: [{ name, command: ["true"] }] })
 
-const world = (initial: Readonly<Record<string, string>> = {}) => {
+const world = (initial: Readonly<Record<string, string>> = {}, { isContained } = { isContained: true }) => {
   const files = new Map(Object.entries(initial))
   const stamps = new Map<string, number>()
   const trusted = new Set<string>()
@@ -24,7 +24,7 @@ const world = (initial: Readonly<Record<string, string>> = {}) => {
       }
     }
   }
-  const library = new HookLibrary({ dataDirectory: "/d", open, isTrusted: (hash) => trusted.has(hash) })
+  const library = new HookLibrary({ dataDirectory: "/d", open, isTrusted: (hash) => trusted.has(hash), isContained })
   return {
     library,
     trusted,
@@ -59,6 +59,15 @@ describe("the hooks of a conversation", () => {
     expect(names(library, stateOf("full_access"))).toEqual(["own", "workspace:theirs"])
     expect(names(library, stateOf("auto"))).toEqual(["own"])
     expect(names(library, stateOf())).toEqual(["own"])
+  })
+
+  it("are those of a workspace only where a person trusted them, when nothing holds what they run", () => {
+    const files = { "/d/hooks.json": list("own"), "/w/hooks.json": list("theirs") }
+    const { library, trusted } = world(files, { isContained: false })
+    expect(names(library, stateOf("full_access"))).toEqual(["own"])
+    expect(library.complaints(stateOf("full_access"))).toMatchObject([{ code: "hook_config_untrusted" }])
+    trusted.add(hashOf(files["/w/hooks.json"]))
+    expect(names(library, stateOf("full_access"))).toEqual(["own", "workspace:theirs"])
   })
 
   it("are those of one list in a workspace: the hidden one comes first", () => {
@@ -129,7 +138,8 @@ describe("complaints", () => {
               }
             }
           : undefined,
-      isTrusted: () => false
+      isTrusted: () => false,
+      isContained: true
     })
     expect(library.complaints(stateOf())[0]?.message).toContain("EACCES")
   })

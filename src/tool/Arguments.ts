@@ -33,6 +33,18 @@ const afterPattern: ReadonlySet<string> = new Set(["additionalProperties", "unev
 const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+const references: ReadonlySet<string> = new Set(["$ref", "$dynamicRef", "$recursiveRef"])
+
+/**
+ * A schema that refers to parts of itself can make a check of a few characters take for ever, and can make a part that
+ * is plain data into one that is not; so can one that is nested without end.
+ */
+const isBounded = (schema: unknown, levels: number = limits.schemaLevelsMax): boolean => {
+  if (typeof schema !== "object" || schema === null) return true
+  if (levels === 0 || Object.keys(schema).some((key) => references.has(key))) return false
+  return Object.values(schema).every((part) => isBounded(part, levels - 1))
+}
+
 /**
  * A schema without its patterns: it lets through more, and never less. Patterns of others are theirs to check, for one
  * can be made to take for ever.
@@ -57,6 +69,7 @@ const anonymous = ({ $id: _id, $schema: _schema, ...schema }: Schema): Schema =>
 
 const compile = (compiler: Ajv2020, schema: Schema, options: { readonly isForeign: boolean }): Check => {
   try {
+    if (options.isForeign && !isBounded(schema)) return anyObject
     if (JSON.stringify(schema).length > limits.schemaCharsMax) return anyObject
     const described = anonymous(options.isForeign ? (withoutPatterns(schema) as Schema) : schema)
     const validate: ValidateFunction = compiler.compile(described)

@@ -11,6 +11,8 @@ export const limits = {
   schemasMax: 512,
   /** A larger schema is not compiled: of its arguments only the outer shape is checked. */
   schemaCharsMax: 256 * KIB,
+  /** Nor is one from outside that is nested deeper. */
+  schemaLevelsMax: 64,
   /** Problems with arguments that are told at once. */
   problemsMax: 5,
   /** A question does not wait longer for what it could show. */

@@ -86,6 +86,31 @@ describe("a schema from outside", () => {
     expect(performance.now() - startedMs).toBeLessThan(1_000)
   })
 
+  it("cannot make references to itself take for ever", async () => {
+    const chain = Object.fromEntries(
+      Array.from({ length: 20 }, (_, index) => {
+        const next = { $ref: `#/$defs/s${index + 1}` }
+        return [`s${index}`, { anyOf: [{ allOf: [next, false] }, { allOf: [next, false] }] }]
+      })
+    )
+    const defs = { ...chain, s20: { type: "object" } }
+    const startedMs = performance.now()
+    expect(await messageOf({ $ref: "#/$defs/s0", $defs: defs }, { a: 1 }, "mcp")).toBeUndefined()
+    const hidden = { properties: { a: { $ref: "#/default" } }, default: { type: "string", pattern: "^(a+)+$" } }
+    expect(await messageOf(hidden, { a: `${"a".repeat(24)}!` }, "remote")).toBeUndefined()
+    expect(performance.now() - startedMs).toBeLessThan(1_000)
+  })
+
+  it("is checked as deep as the limit, and set aside below it", async () => {
+    const nested = (levels: number): Schema => {
+      let inner: Schema = { type: "string" }
+      for (let level = 0; level < levels; level += 1) inner = { allOf: [inner] }
+      return { properties: { a: inner } }
+    }
+    expect(await messageOf(nested(limits.schemaLevelsMax / 2 - 2), { a: 1 }, "mcp")).toContain("a must be string")
+    expect(await messageOf(nested(limits.schemaLevelsMax), { a: 1 }, "mcp")).toBeUndefined()
+  })
+
   it("of the same name as another does not stand in for it", async () => {
     const first = { $id: "same", type: "object", required: ["a"] }
     const second = { $id: "same", type: "object", required: ["b"] }

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Command } from "../machine/Command.ts"
 import type { PlanEffect, PlanWork } from "../machine/PlanEffects.ts"
-import { criticIdOf, isActive, isLost, orchestratorIdOf, workerIdOf } from "../machine/Schedule.ts"
+import { criticIdOf, isActive, orchestratorIdOf, workerIdOf } from "../machine/Schedule.ts"
 import { agentOf, isAlive } from "../machine/Select.ts"
 import type { AgentState, ConversationState, PlanState, TaskState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -16,6 +16,7 @@ import { checkEvidence, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
 import { limits } from "./Limits.ts"
 import * as Prompts from "./Prompts.ts"
+import { specsToReview } from "./Review.ts"
 import { lastWords } from "./Words.ts"
 import { mergeWorktree, type Opened, openWorktree, sweepWorktrees } from "./Worktrees.ts"
 
@@ -259,10 +260,8 @@ export class Pursuit {
   }
 
   private async review({ plan, signal, state }: Scene, { iteration }: Of<"Review">): Promise<void> {
-    const specs = plan.tasks
-      .filter((one) => one.status === "completed" || isLost(one))
-      .flatMap((one) => (one.task.evidence ?? []) as ReadonlyArray<EvidenceSpec>)
-    const evidence = await checkEvidence(this.desk, specs, { state, agentId: null, sinceMs: plan.started_ms, signal })
+    const place = { state, agentId: null, sinceMs: plan.started_ms, signal }
+    const evidence = await checkEvidence(this.desk, specsToReview(plan), place)
     if (signal.aborted) return
     const { plan_id: planId } = plan
     const agentId = criticIdOf(planId, iteration)

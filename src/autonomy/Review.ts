@@ -39,8 +39,20 @@ const findingOf = (problems: Problems, where: string, value: unknown): Finding =
 /** Findings that somebody has to act on. */
 export const isPressing = ({ severity }: Finding): boolean => severity === "error" || severity === "warning"
 
+/**
+ * What a review checks: what the tasks have to show, and after a new plan also what the last review saw pass, so that
+ * nothing that was reached is lost on the way.
+ */
+export const specsToReview = (plan: PlanState): ReadonlyArray<EvidenceSpec> => [
+  ...(plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed).map((one) => one.spec as EvidenceSpec)),
+  ...plan.tasks
+    .filter((one) => one.status === "completed" || isLost(one))
+    .flatMap((one) => (one.task.evidence ?? []) as ReadonlyArray<EvidenceSpec>)
+]
+
 /** What stands against a pass, whatever the critic thinks. */
 export const objections = (plan: PlanState): ReadonlyArray<string> => [
+  ...(plan.evidence.length === 0 ? ["nothing was checked, so nothing is shown: ask for a retry or a replan"] : []),
   ...plan.evidence.filter((one) => !one.passed).map((one) => evidenceText(one as Parameters<typeof evidenceText>[0])),
   ...plan.tasks
     .filter(isLost)
@@ -75,11 +87,13 @@ export const parseReview = (
   return problems.checked(review)
 }
 
-/** What shows that a finding is fixed: what its task had to show, else whatever fails now. */
+/** What shows that a finding is fixed: what its task had to show, else whatever fails now, else all that was checked. */
 const evidenceFor = (plan: PlanState, finding: Finding): ReadonlyArray<EvidenceSpec> => {
   const task = plan.tasks.find((one) => one.task.task_id === finding.task_id)
   if (task?.task.evidence !== undefined) return task.task.evidence as ReadonlyArray<EvidenceSpec>
-  return plan.evidence.filter((one) => !one.passed).map((one) => one.spec as EvidenceSpec)
+  const failing = plan.evidence.filter((one) => !one.passed)
+  const shown = failing.length === 0 ? plan.evidence : failing
+  return shown.slice(0, limits.evidencePerTaskMax).map((one) => one.spec as EvidenceSpec)
 }
 
 const followUp = (plan: PlanState, finding: Finding, index: number): PlanTask => {

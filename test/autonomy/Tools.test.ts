@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { Tools } from "#src/autonomy/Desk.ts"
 import { limits } from "#src/autonomy/Limits.ts"
-import { parseReview } from "#src/autonomy/Review.ts"
+import { parseReview, specsToReview } from "#src/autonomy/Review.ts"
 import { endsTurn, partOf, withTeamTools } from "#src/autonomy/TeamTools.ts"
 import { agentTools } from "#src/autonomy/tools/Agents.ts"
 import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "#src/autonomy/tools/Plan.ts"
@@ -211,7 +211,35 @@ describe("submit_review", () => {
       .worked("failed")
       .worked("failed")
     const parsed = parseReview({ verdict: "pass" }, lost.plan)
-    expect(parsed).toMatchObject({ problems: [expect.stringMatching(/task a failed: npm test/)] })
+    expect(parsed).toMatchObject({
+      problems: expect.arrayContaining([expect.stringMatching(/task a failed: npm test/)])
+    })
+  })
+
+  it("refuses a pass when nothing was checked", () => {
+    const { story } = reviewing([])
+    expect(parseReview({ verdict: "pass" }, story.plan)).toMatchObject({
+      problems: [expect.stringMatching(/nothing was checked/)]
+    })
+  })
+
+  it("gives a follow-up that belongs to no task all that was checked, when all of it passed", async () => {
+    const { context, story } = reviewing([{ spec, passed: true }])
+    await run(submitReview, { verdict: "retry", findings: [{ severity: "error", title: "dull" }] }, context)
+    expect(story.plan.tasks.at(-1)?.task).toMatchObject({ task_id: "fix-1-1", evidence: [spec] })
+  })
+
+  it("checks what was reached before a new plan again, and what had failed no more", () => {
+    const other = { type: "file", path: "failed.txt" } as const
+    const { story } = reviewing([
+      { spec, passed: true },
+      { spec: other, passed: false }
+    ])
+    story.judged("replan").speak(leadId)
+    const anew = { ...task("b"), evidence: [{ type: "file", path: "b.txt" } as const] }
+    story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [anew] } })
+    story.carry("Approve").worked()
+    expect(specsToReview(story.plan)).toEqual([spec, ...anew.evidence])
   })
 
   it("makes tasks of what has to be fixed, with the evidence that will show it", async () => {

@@ -122,6 +122,8 @@ describe("a goal", () => {
     const critique = { payload: { plan_id: planId, findings: [], verdict: "pass" as const } }
     const met = { payload: { plan_id: planId, summary: "", evidence } }
     expect(send({ _tag: "PassCritique", critique, met })).toBe("PassCritique needs evidence that has passed")
+    const unchecked = { payload: { ...met.payload, evidence: [] } }
+    expect(send({ _tag: "PassCritique", critique, met: unchecked })).toBe("PassCritique needs evidence that has passed")
   })
 
   it("is another plan each time", () => {

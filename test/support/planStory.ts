@@ -106,7 +106,8 @@ export class PlanStory extends Story {
     const payload = { plan_id: planId, findings, verdict }
     if (verdict === "replan") return this.step({ _tag: "NeedReplan", payload })
     if (verdict === "retry") return this.step({ _tag: "FindIssues", payload })
-    const met = { payload: { plan_id: planId, summary: "met", evidence: [] } }
+    const spec = { type: "file", path: "a.txt" } as const
+    const met = { payload: { plan_id: planId, summary: "met", evidence: [{ spec, passed: true }] } }
     return this.step({ _tag: "PassCritique", critique: { payload }, met })
   }
 

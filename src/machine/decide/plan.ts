@@ -74,14 +74,14 @@ const requireChangeable = (sheet: Drafting, plan: PlanState, change: PlanChange)
   }
 }
 
-/** What the server itself checked and found wanting proves nothing. */
+/** What the server itself checked and found wanting proves nothing; and a goal of which nothing was checked is not met. */
 const requireEvidence = (sheet: Drafting, step: AutonomyCommand): undefined => {
-  const shown = step._tag === "CompleteTask" ? step.payload.evidence : provenBy(step)
-  if (shown.every((one) => one.passed)) return
-  return sheet.refuse("invalid_state", `${step._tag} needs evidence that has passed`)
+  const isProven =
+    step._tag === "PassCritique"
+      ? step.met.payload.evidence.length > 0 && step.met.payload.evidence.every((one) => one.passed)
+      : step._tag !== "CompleteTask" || step.payload.evidence.every((one) => one.passed)
+  if (!isProven) sheet.refuse("invalid_state", `${step._tag} needs evidence that has passed`)
 }
-
-const provenBy = (step: AutonomyCommand) => (step._tag === "PassCritique" ? step.met.payload.evidence : [])
 
 const planIdsOf = (step: AutonomyCommand): ReadonlyArray<PlanId> =>
   step._tag === "PassCritique" ? [step.critique.payload.plan_id, step.met.payload.plan_id] : [step.payload.plan_id]

@@ -120,7 +120,7 @@ const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {
   checkText(request)
   if (request.writable.length > sandboxLimits.rootsMax)
     throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
-  const roots = [...new Set(request.writable.map(rootOf))]
+  const roots = [...new Set(request.writable.map((path) => rootOf(path, parts.home)))]
   const directory = directoryOf(request.directory)
   const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
   const others = (request.readable ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path))

@@ -17,23 +17,6 @@ export interface MountFacts {
   readonly mayPass: (directory: string) => boolean
 }
 
-/** Hidden in every home that is visible because it is, or is part of, a root. */
-const secretsOfHome: ReadonlyArray<string> = [
-  ...[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla", ".thunderbird"],
-  ...[".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".vault-token"],
-  ...[".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".lesshst"],
-  ...[".config/gcloud", ".config/gh", ".config/hub", ".config/git/credentials", ".config/op", ".config/rclone"],
-  ...[".config/google-chrome", ".config/chromium", ".config/github-copilot", ".config/doctl", ".config/heroku"],
-  ...[".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gradle/gradle.properties"],
-  ...[".terraform.d", ".claude", ".claude.json", ".codex", ".gemini", ".local/share/keyrings", ".local/share/opencode"]
-]
-
-/** Read by shells when a person logs in: what a command writes there would run as that person. */
-const startFiles: ReadonlyArray<string> = [
-  ...[".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile"],
-  ...[".gitconfig", ".config/git", ".config/systemd", ".config/autostart", ".local/bin", ".vimrc", ".config/fish"]
-]
-
 /** Where people keep compilers and interpreters: readable in the private home. */
 const toolchains: ReadonlyArray<string> = [
   ...[".cargo/bin", ".rustup", ".nvm", ".fnm", ".volta", ".asdf", ".pyenv", ".rbenv", ".sdkman", ".bun/bin"],
@@ -55,13 +38,19 @@ export const isInside = (root: string, path: string): boolean => {
 export const isTooWide = (path: string): boolean =>
   tooWide.includes(path) || neverRoots.some((never) => isInside(never, path))
 
+/** Homes hold keys, and files that shells and programs of their owner run: more than could be named one by one. */
+const holdsHome = (path: string, home: string | undefined): boolean =>
+  path === "/root" || dirname(path) === "/home" || (home !== undefined && isInside(path, home))
+
 /** The real path of a root that may be written to; throws SandboxRefused when it is none. */
-export const rootOf = (path: string): string => {
+export const rootOf = (path: string, home: string | undefined): string => {
   if (!isAbsolute(path) || path.includes("\0")) throw new SandboxRefused("not_absolute", path, "is no absolute path")
   const facts = statSync(path, { throwIfNoEntry: false })
   if (facts?.isDirectory() !== true) throw new SandboxRefused("not_there", path, "is no directory")
   const real = realpathSync(path)
   if (isTooWide(real)) throw new SandboxRefused("too_wide", path, "is no place that commands may write to")
+  if (holdsHome(real, home))
+    throw new SandboxRefused("too_wide", path, "is or holds a home; a directory in it can be a workspace")
   return real
 }
 
@@ -94,13 +83,10 @@ const passages = (root: string, mayPass: MountFacts["mayPass"]): ReadonlyArray<M
   return blocked === undefined ? [] : [{ at: blocked, kind: "empty" }]
 }
 
-const homePlan = (home: string, roots: ReadonlyArray<string>): ReadonlyArray<Mount> =>
-  roots.some((root) => isInside(root, home))
-    ? [
-        ...secretsOfHome.flatMap((name) => hide(join(home, name))),
-        ...startFiles.flatMap((name) => keep(join(home, name)))
-      ]
-    : [{ at: home, kind: "private" }, ...toolchains.flatMap((name) => keep(join(home, name)))]
+const homePlan = (home: string): ReadonlyArray<Mount> => [
+  { at: home, kind: "private" },
+  ...toolchains.flatMap((name) => keep(join(home, name)))
+]
 
 /** Names are resolved by a file that may lie among the sockets, which are hidden. */
 const resolverPlan = (): ReadonlyArray<Mount> => {
@@ -151,7 +137,7 @@ export const planMounts = (
     { at: "/dev/shm", kind: "private" },
     ...(network ? resolverPlan() : []),
     ...[...roots, ...readable].flatMap((root) => passages(root, mayPass)),
-    ...(home === undefined ? [] : homePlan(home, roots)),
+    ...(home === undefined ? [] : homePlan(home)),
     ...readable.map((at) => ({ at, kind: "readonly" }) as const),
     ...roots.map((at) => ({ at, kind: "writable" }) as const),
     ...roots.flatMap(repositoryOf),

@@ -19,6 +19,7 @@ import { makeProcesses } from "#src/tool/process/Processes.ts"
 import { detectSandbox } from "#src/tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "#src/tool/sandbox/Environment.ts"
 import { sandboxLimits } from "#src/tool/sandbox/Limits.ts"
+import { rootOf } from "#src/tool/sandbox/Mounts.ts"
 import { parts, requirePart } from "../../support/require.ts"
 import { bubblewrap, type Ground, makeGround, usualPath } from "../../support/sandbox.ts"
 
@@ -212,21 +213,32 @@ describe("a repository", () => {
   })
 })
 
-describe("a home that is the workspace", () => {
-  it("shows no secrets, and keeps what shells read at their start", async (context) => {
+describe("a home", () => {
+  it("is no workspace, and neither is what holds it", async (context) => {
     requirePart(context, bubblewrap)
     const home = join(ground.base, "home")
-    mkdirSync(join(home, ".ssh"))
-    writeFileSync(join(home, ".ssh", "key"), "secret")
-    writeFileSync(join(home, ".netrc"), "secret")
-    writeFileSync(join(home, ".bashrc"), "mine")
-    const ended = await ground.run("cat .ssh/key .netrc; echo x >>.bashrc; echo y >file", {
-      directory: home,
-      writable: [home]
-    })
-    expect(ended.output).not.toContain("secret")
-    expect(readFileSync(join(home, ".bashrc"), "utf8")).toBe("mine")
-    expect(readFileSync(join(home, "file"), "utf8")).toBe("y\n")
+    symlinkSync(home, join(ground.base, "other-name"))
+    for (const root of [home, join(ground.base, "other-name"), ground.base])
+      await expect(ground.run("true", { directory: root, writable: [root] })).rejects.toMatchObject({
+        _tag: "SandboxRefused",
+        code: "too_wide"
+      })
+  })
+
+  it("has directories that are workspaces", async (context) => {
+    requirePart(context, bubblewrap)
+    const project = join(ground.base, "home", "project")
+    mkdirSync(project)
+    const ended = await ground.run("echo x >file", { directory: project, writable: [project] })
+    expect(ended.exit_code).toBe(0)
+    expect(readFileSync(join(project, "file"), "utf8")).toBe("x\n")
+  })
+
+  it("of another user is no workspace, whoever runs the server", () => {
+    const others = ["/root", ...readdirSync("/home").map((name) => join("/home", name))].filter(
+      (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+    )
+    for (const path of others) expect(() => rootOf(path, undefined)).toThrow(/is or holds a home/)
   })
 })
 

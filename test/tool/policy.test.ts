@@ -86,6 +86,14 @@ describe("modes", () => {
     expect(verdict({ ...question, mode })).toBe(expected)
   })
 
+  it("knows tools of MCP servers by both of their names", () => {
+    const rules = [{ decision: "deny", tool: "mcp__github__*" }]
+    const tool = { ...base, tool_name: "github__search", rules }
+    expect(verdict({ ...tool, provenance: "mcp" })).toBe("deny")
+    expect(verdict({ ...tool, provenance: "mcp", rules: [{ decision: "deny", tool: "github__*" }] })).toBe("deny")
+    expect(verdict({ ...tool, provenance: "remote" })).toBe("ask")
+  })
+
   it("read_only is a ceiling that no rule and no permission lifts", () => {
     const rules = [{ decision: "allow", tool: "*" }]
     const question = bash("git status", { mode: "read_only", rules })

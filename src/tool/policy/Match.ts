@@ -125,10 +125,16 @@ const selects = (rule: Rule, facts: Facts): Applies => {
   return "yes"
 }
 
+/** Tools of MCP servers also have the name that other programs give them: `github__search` is `mcp__github__search`. */
+const namesOf = ({ provenance, tool_name: name }: PolicyQuestion): ReadonlyArray<string> =>
+  provenance === "mcp" ? [name, `mcp__${name}`] : [name]
+
 /** Whether the rule decides about the call. */
 export const applies = (rule: Rule, facts: Facts): Applies => {
-  const { tool_name: name, workspace } = facts.question
-  const isTool = rule.tool === undefined || patternsOf(rule.tool).some((pattern) => matchesName(pattern, name))
+  const { workspace } = facts.question
+  const names = namesOf(facts.question)
+  const isTool =
+    rule.tool === undefined || patternsOf(rule.tool).some((pattern) => names.some((name) => matchesName(pattern, name)))
   const isHere =
     rule.workspace === undefined ||
     (workspace !== undefined && absolutePath(workspace, undefined) === absolutePath(rule.workspace, undefined))

@@ -169,8 +169,9 @@ export class Maintenance {
     const due = new Set([...this.unsynced].filter((log) => log.unsyncedSequence <= target))
     await this.flusher.flush(due, { sync: true })
     await this.removeAll()
-    await this.options.store.syncRoot()
+    // Taken before the sync of the root: a log that a seal syncs meanwhile may have its directory only since.
     const floor = this.lowestNeeded()
+    await this.options.store.syncRoot()
     // The journal is overwritten only once it is durable that recovery does not need it.
     await this.options.meta.update({ floor })
     this.options.journal.recycle(floor)

@@ -6,7 +6,7 @@ import { DiskFull, WriterPoisoned } from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { verify } from "#runelog/Verify.ts"
-import { contentOf, directory, entryOf, errorOf, fill, openSmall } from "./Fixture.ts"
+import { contentOf, directory, entryOf, errorOf, fill, openSmall, withCalls } from "./Fixture.ts"
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -162,6 +162,38 @@ describe("a checkpoint", () => {
     disk.capacityBytes = Number.POSITIVE_INFINITY
     await runelog.checkpoint()
     expect((await contentOf(runelog, "a")).frames).toHaveLength(5)
+  })
+})
+
+describe("a checkpoint beside a seal", () => {
+  it("keeps the journal of a log whose directory came into being while the root was synced", async () => {
+    const disk = new DiskSim()
+    const root = `${directory}/runelog`
+    const began = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    let isHeld = false
+    const syncDirectory = async (path: string): Promise<void> => {
+      const synced = disk.syncDirectory(path)
+      if (path !== root || !isHeld) return synced
+      isHeld = false
+      began.resolve()
+      await release.promise
+      return synced
+    }
+    const limits = { segmentWriteBytes: 1024 * KIB }
+    const runelog = await openSmall({ disk: withCalls(disk, { syncDirectory }), limits })
+    await fill(runelog, "a", 1, 1)
+    isHeld = true
+    const checkpoint = runelog.checkpoint()
+    await began.promise
+    await fill(runelog, "b", 1, 2)
+    await runelog.seal("b")
+    release.resolve()
+    await checkpoint
+    for (let seed = 0; seed < 20; seed++) {
+      const after = await openSmall({ disk: disk.crash(seed), limits })
+      expect([await after.head("a"), await after.head("b")], `seed ${seed}`).toEqual([1, 2])
+    }
   })
 })
 

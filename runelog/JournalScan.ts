@@ -23,6 +23,8 @@ export interface FoundBatch extends BatchHeader {
   readonly offset: number
   /** The logs that it removes; known of batches from the floor on that are whole. */
   readonly removals: ReadonlyArray<string>
+  /** It is there a second time, in a file of its own. */
+  readonly copied: boolean
 }
 
 export interface FoundFile {
@@ -186,12 +188,12 @@ const findBatches = async (
     }
     const payload = await findPayload(piece, offset, header)
     if (payload === undefined) {
-      found.torn.push({ ...header, name, offset, removals: [] })
+      found.torn.push({ ...header, name, offset, removals: [], copied: false })
       offset += JOURNAL_PAGE_BYTES
       continue
     }
     const removals = header.sequence < floor ? [] : removedLogs(piece.bytes, payload, header)
-    found.whole.push({ ...header, name, offset, removals })
+    found.whole.push({ ...header, name, offset, removals, copied: false })
     offset += alignPage(BATCH_HEADER_BYTES + header.payloadBytes)
   }
 }
@@ -224,7 +226,12 @@ const selectNeeded = (
     .sort((left, right) => left.sequence - right.sequence)
   const batches: Array<FoundBatch> = []
   for (const batch of sorted) {
-    const reason = orderFault(batch, batches[batches.length - 1], options.floor + batches.length)
+    const before = batches[batches.length - 1]
+    if (before !== undefined && isCopy(batch, before)) {
+      batches[batches.length - 1] = { ...before, copied: true }
+      continue
+    }
+    const reason = orderFault(batch, before, options.floor + batches.length)
     if (reason !== undefined) {
       const file = `${options.directory}/${batch.name}`
       return { batches, damage: new JournalCorrupt({ file, offset: batch.offset, reason }) }
@@ -233,6 +240,10 @@ const selectNeeded = (
   }
   return { batches, damage: undefined }
 }
+
+/** An earlier start that was cut short left the last batch a second time: each of the two may be the copy. */
+const isCopy = (batch: FoundBatch, before: FoundBatch): boolean =>
+  batch.sequence === before.sequence && batch.headerCrc === before.headerCrc && batch.name !== before.name
 
 const orderFault = (batch: FoundBatch, before: FoundBatch | undefined, expected: number): string | undefined => {
   const { sequence } = batch

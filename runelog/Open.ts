@@ -18,6 +18,7 @@ import {
 import { FileCache } from "./FileCache.ts"
 import { Journal } from "./Journal.ts"
 import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
+import { copyLastBatch } from "./JournalCopy.ts"
 import { type FoundBatch, type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
 import type { LogState } from "./LogState.ts"
 import { Maintenance } from "./Maintenance.ts"
@@ -88,8 +89,10 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
     await disk.makeDirectory(journalDirectory(directory))
     await disk.makeDirectory(logsDirectory(directory))
     await disk.syncDirectory(directory)
-    const content = await scanJournal({ disk, directory: journalDirectory(directory), ...meta.state })
-    await syncBatches(parts, content)
+    const content = await makeDurable(
+      parts,
+      await scanJournal({ disk, directory: journalDirectory(directory), ...meta.state })
+    )
     const report = await recover(
       { ...parts, journalDirectory: journalDirectory(directory) },
       withDefect(options, content)
@@ -141,9 +144,10 @@ const syncAncestors = async (disk: Disk, directory: string): Promise<void> => {
  * What a killed writer left may be in memory only. Recovery builds on it, so it is made durable first: else a power
  * cut in the middle of recovery could keep the segments and lose the batches they were made from.
  */
-const syncBatches = async ({ disk, options }: Parts, { batches }: JournalContent): Promise<void> => {
-  for (const name of new Set(batches.map((batch) => batch.name))) {
-    const path = `${journalDirectory(options.directory)}/${name}`
+const makeDurable = async ({ disk, meta, options }: Parts, content: JournalContent): Promise<JournalContent> => {
+  const directory = journalDirectory(options.directory)
+  for (const name of new Set(content.batches.map((batch) => batch.name))) {
+    const path = `${directory}/${name}`
     const file = await disk.open(path, "write")
     try {
       await file.sync().catch(syncFailed(path))
@@ -151,6 +155,8 @@ const syncBatches = async ({ disk, options }: Parts, { batches }: JournalContent
       await file.close()
     }
   }
+  const copy = await copyLastBatch({ disk, directory, directoryId: meta.state.directoryId }, content)
+  return copy === undefined ? content : { ...content, files: [...content.files, copy] }
 }
 
 const withDefect = (options: RunelogOptions, content: JournalContent): JournalContent =>

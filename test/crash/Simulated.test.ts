@@ -64,6 +64,13 @@ describe("a data directory on the simulated disk", () => {
     expect(sum.poisoned).toBeGreaterThan(lives / 10)
   })
 
+  it.each([
+    { seed: 2768109174, hazard: "io" },
+    { seed: 1001704, hazard: "io" }
+  ] as const)("keeps its promises in a life that once broke one ($seed, $hazard)", async (life) => {
+    expect((await simulate(life)).acknowledged).toBeGreaterThan(0)
+  })
+
   it("lives the same life again from the same seed", async () => {
     const first = seedFor("lives repeated")
     for (let seed = first; seed < first + 10; seed++) {

@@ -77,47 +77,69 @@ const cutAt = (disk: DiskSim, step: number, seed: number): { readonly found: Dis
   return cut
 }
 
-/** A disk on which a writer was killed with a batch written and not synced. */
-const killedBeforeSync = async (): Promise<DiskSim> => {
+interface Doubt {
+  /** What becomes of the sync of the last batch: the process is killed before it, or it fails. */
+  readonly sync: "never begun" | "failed"
+  readonly batch: "frames" | "removal"
+}
+
+/** A disk on which a writer ended with a batch that is in memory only; where its sync failed, no later one writes it. */
+const leftInDoubt = async (doubt: Doubt): Promise<DiskSim> => {
   const disk = new DiskSim()
   const runelog = await openSmall(disk)
   await runelog.append("kept", 1, entries("kept"))
-  let successor: DiskSim | undefined
-  disk.onOperation = ({ operation, path }) => {
-    if (operation !== "sync" || !path.includes("journal")) return
-    successor = disk.killProcess()
-    throw new Error("killed")
+  if (doubt.batch === "removal") {
+    await appendNext(runelog, "doubtful")
+    await runelog.checkpoint()
+    for (let eventId = 2; eventId <= 3; eventId++) await appendNext(runelog, "doubtful")
   }
-  await appendThree(runelog, "doubtful")
+  let successor: DiskSim | undefined
+  if (doubt.sync === "failed") disk.failNext("sync", { code: "EIO" })
+  else
+    disk.onOperation = ({ operation, path }) => {
+      if (operation !== "sync" || !path.includes("journal")) return
+      successor = disk.killProcess()
+      throw new Error("killed")
+    }
+  if (doubt.batch === "frames") await appendThree(runelog, "doubtful")
+  else await expect(runelog.remove("doubtful")).rejects.toMatchObject({ _tag: "WriterPoisoned" })
   await runelog.close().catch(() => undefined)
-  return successor!
+  return successor ?? disk.killProcess()
 }
 
 describe("recovery of a batch that is in memory only", () => {
-  it("may be cut short at any step: it stays whole or goes whole, and is never damage", async () => {
-    const stepsOf = async (disk: DiskSim): Promise<number> => {
-      const runelog = await openSmall(disk)
-      const steps = disk.operationCount
-      await runelog.close()
-      return steps
-    }
-    const steps = await stepsOf(await killedBeforeSync())
-    for (let step = 0; step < steps; step++) {
-      for (const seed of seeds.slice(0, 16)) {
-        const disk = await killedBeforeSync()
-        const cut = cutAt(disk, step, seed)
-        await openSmall(disk)
-          .then((runelog) => runelog.close())
-          .catch(() => undefined)
-        const found = cut.found!
-        const where = `step ${step}, seed ${seed}`
-        expect((await verify({ directory, disk: found })).problems, where).toEqual([])
-        const next = await openSmall(found)
-        expect(await readWhole(next, "kept"), where).toEqual(["kept"])
-        expect([0, 3], where).toContain(await next.head("doubtful"))
-        expect(await found.exists(`${directory}/quarantine/doubtful.json`), where).toBe(false)
-        await next.close()
+  it.each<Doubt>([
+    { sync: "never begun", batch: "frames" },
+    { sync: "never begun", batch: "removal" },
+    { sync: "failed", batch: "frames" },
+    { sync: "failed", batch: "removal" }
+  ])(
+    "may be cut short at any step: it stays whole or goes whole, and is never damage ($batch, sync $sync)",
+    async (doubt) => {
+      const stepsOf = async (disk: DiskSim): Promise<number> => {
+        const runelog = await openSmall(disk)
+        const steps = disk.operationCount
+        await runelog.close()
+        return steps
+      }
+      const steps = await stepsOf(await leftInDoubt(doubt))
+      for (let step = 0; step < steps; step++) {
+        for (const seed of seeds.slice(0, 16)) {
+          const disk = await leftInDoubt(doubt)
+          const cut = cutAt(disk, step, seed)
+          await openSmall(disk)
+            .then((runelog) => runelog.close())
+            .catch(() => undefined)
+          const found = cut.found!
+          const where = `step ${step}, seed ${seed}`
+          expect((await verify({ directory, disk: found })).problems, where).toEqual([])
+          const next = await openSmall(found)
+          expect(await readWhole(next, "kept"), where).toEqual(["kept"])
+          expect([0, 3], where).toContain(await next.head("doubtful"))
+          expect(await found.exists(`${directory}/quarantine/doubtful.json`), where).toBe(false)
+          await next.close()
+        }
       }
     }
-  })
+  )
 })

@@ -301,6 +301,8 @@ export type PlanRequest =
   | {
       readonly _tag: "AdvancePlan"
       readonly plan_id: PlanId
+      /** The plan that was seen; another one is there when it differs. */
+      readonly revision?: number
       readonly step: AutonomyCommand
       /** Steps that follow at once. */
       readonly also?: ReadonlyArray<AutonomyCommand>

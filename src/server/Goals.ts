@@ -82,8 +82,9 @@ export const submitGoal = async (fields: GoalFields, context: OperationContext):
 }
 
 const advance = async (fields: PlanFields, context: OperationContext, step: Step): Promise<Answer> => {
-  const { conversation_id: id, plan_id } = fields
-  const submitted = await context.conversations.submit(id, { _tag: "AdvancePlan", plan_id, step }, context.idempotency)
+  const { conversation_id: id, plan_id, revision } = fields
+  const command: Command = { _tag: "AdvancePlan", plan_id, step, ...(revision === undefined ? {} : { revision }) }
+  const submitted = await context.conversations.submit(id, command, context.idempotency)
   return { event_id: submitted.event_id }
 }
 

@@ -92,8 +92,8 @@ export const operations = {
     max_parallel: optional(Ordinal),
     options: optional(GoalOptions)
   }),
-  "plan.approve": changes({ ...because, plan_id: PlanId }),
-  "plan.reject": changes({ ...because, plan_id: PlanId }),
+  "plan.approve": changes({ ...because, plan_id: PlanId, revision: optional(Ordinal) }),
+  "plan.reject": changes({ ...because, plan_id: PlanId, revision: optional(Ordinal) }),
   "plan.cancel": changes({ ...because, plan_id: PlanId }),
   "approval.list": reads({ conversation_id: optional(ConversationId) }),
   "approval.approve": changes({

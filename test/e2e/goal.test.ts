@@ -205,6 +205,8 @@ describe("a goal where there is no sandbox", () => {
       const { signal } = new AbortController()
       const following = followGoal({ client, terminal, conversationId, planId, signal, review: false })
       await expect.poll(terminal.complaints, { timeout: 20_000 }).toContain(`echs plan approve ${conversationId}`)
+      const unseen = { conversation_id: conversationId, plan_id: planId, revision: 7 }
+      await expect(client.call("plan.approve", unseen)).rejects.toMatchObject({ code: "invalid_state" })
       expect(commandOn(data)(["plan", "approve", conversationId]).code).toBe(0)
       await expect.poll(terminal.output, { timeout: 20_000 }).toContain("started by")
       await client.call("plan.cancel", { conversation_id: conversationId, plan_id: planId })

@@ -108,6 +108,28 @@ describe("a goal", () => {
     expect(send({ _tag: "PassCritique", critique: { payload }, met }).code).toBe("bad_request")
   })
 
+  it("takes a yes only for the plan that was seen, and changes none that waits for one", () => {
+    const story = new PlanStory().goal({ auto_start: false }).carry("Plan").speak(leadId)
+    const payload = { plan_id: planId, tasks: [task("a")] }
+    story.step({ _tag: "CreatePlan", payload }).step({ _tag: "CreatePlan", payload })
+    const approve = { _tag: "ApprovePlan", payload: { plan_id: planId, approver: "ada" } } as const
+    const yes = (revision: number) => ({ _tag: "AdvancePlan", plan_id: planId, revision, step: approve }) as const
+    expect(story.refused(yes(1))).toMatchObject({
+      code: "invalid_state",
+      message: "the plan is at revision 2 by now, not 1"
+    })
+    const change = (one: PlanChange) =>
+      ({
+        _tag: "AdvancePlan",
+        plan_id: planId,
+        step: { _tag: "UpdatePlan", payload: { plan_id: planId, changes: [one] } }
+      }) as const
+    expect(story.refused(change({ type: "task_added", task: task("b") })).code).toBe("invalid_state")
+    story.run(change({ type: "task_noted", task_id: "a" as TaskId, note: "seen" }))
+    story.run(yes(2))
+    expect(story.plan).toMatchObject({ status: "executing", tasks: [{ note: "seen" }] })
+  })
+
   it("starts no task before those it depends on, and claims nothing whose evidence failed", () => {
     const story = new PlanStory().planned([task("a"), task("b", { after: ["a"] })])
     const send = (step: Parameters<PlanStory["step"]>[0]) =>

@@ -434,6 +434,8 @@ describe("plans", () => {
     const task = payloads["plan.created"].tasks[0]!
     story.run({ _tag: "SubmitGoal", payload: { plan_id, goal: "g", auto_start: false, budget: { usd: 1 } } })
     advance(story, "DecomposeGoal")
+    story.run({ _tag: "AdvancePlan", plan_id, step: { _tag: "CreatePlan", payload: { plan_id, tasks: [] } } })
+    advance(story, "ApprovePlan")
     const update = (change: (typeof payloads)["plan.updated"]["changes"][number]) =>
       story.run({ _tag: "AdvancePlan", plan_id, step: { _tag: "UpdatePlan", payload: { plan_id, changes: [change] } } })
     update({ type: "task_added", task })

@@ -111,13 +111,13 @@ export class Story {
   }
 
   /** Where nothing holds its commands, a plan waits for a person. */
-  private async judge({ needs_approval: why, plan_id: planId }: Payload): Promise<void> {
+  private async judge({ needs_approval: why, plan_id: planId, revision }: Payload): Promise<void> {
     const { client, conversationId, terminal } = this.options
     const plan = { conversation_id: conversationId, plan_id: String(planId) }
     terminal.write(`  ${terminal.paint("notice", "?")} the plan waits for a yes: ${oneLine(String(why))}\n`)
     const isAllowed = await this.ask({ question: "start this plan?", what: "the plan" })
     try {
-      if (isAllowed) await client.call("plan.approve", plan)
+      if (isAllowed) await client.call("plan.approve", { ...plan, revision: Number(revision) })
       else await client.call("plan.cancel", { ...plan, reason: "not allowed" })
     } catch (error) {
       if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error

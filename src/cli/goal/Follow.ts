@@ -60,17 +60,23 @@ const questionIn = (options: FollowGoalOptions, rune: AnyRune): (() => Promise<v
     readonly call_id?: string
     readonly plan_id?: string
     readonly needs_approval?: string
+    readonly revision?: number
   }
   if (rune.kind === "tool.approval_requested") {
     return () => decide({ ...options, after: rune.event_id }, String(payload.call_id))
   }
   const waits = review || payload.needs_approval !== undefined
-  return waits && rune.kind === "plan.created" && payload.plan_id === planId ? () => judge(options) : undefined
+  if (!waits || rune.kind !== "plan.created" || payload.plan_id !== planId) return undefined
+  return () => judge(options, payload.revision)
 }
 
 /** Puts the plan to whoever can answer; without an answer it says how to give one later. */
-const judge = async ({ client, conversationId, planId, signal, terminal }: FollowGoalOptions): Promise<void> => {
-  const plan = { conversation_id: conversationId, plan_id: planId }
+const judge = async (
+  { client, conversationId, planId, signal, terminal }: FollowGoalOptions,
+  revision: number | undefined
+): Promise<void> => {
+  const seen = revision === undefined ? {} : { revision }
+  const plan = { conversation_id: conversationId, plan_id: planId, ...seen }
   const answer = terminal.isAnswered
     ? (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
     : undefined

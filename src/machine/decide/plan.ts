@@ -64,6 +64,9 @@ const requireTask = (sheet: Drafting, plan: PlanState, step: AutonomyCommand, wr
 /** What is being worked on is not changed under whoever works on it. */
 const requireChangeable = (sheet: Drafting, plan: PlanState, change: PlanChange): undefined => {
   if (change.type === "task_noted") return
+  if (plan.status === "planning") {
+    sheet.refuse("invalid_state", "a plan that is not approved is submitted anew, not changed", { state: plan.status })
+  }
   const id = change.type === "task_cancelled" ? change.task_id : change.task.task_id
   const found = plan.tasks.find((one) => one.task.task_id === id)
   if (change.type === "task_added") {
@@ -145,6 +148,10 @@ const say = (sheet: Drafting, { say: said, spawn }: Of<"AdvancePlan">): undefine
 const advance = (sheet: Drafting, command: Of<"AdvancePlan">): undefined => {
   const { plan } = sheet.state
   if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
+  if (command.revision !== undefined && command.revision !== plan.revision) {
+    const message = `the plan is at revision ${plan.revision} by now, not ${command.revision}`
+    return sheet.refuse("invalid_state", message, { state: plan.status })
+  }
   const written = new Map<TaskId, TaskStatus>()
   let { status } = plan
   for (const step of [command.step, ...(command.also ?? [])]) {

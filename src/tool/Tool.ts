@@ -12,6 +12,8 @@ export type Input = Readonly<Record<string, unknown>>
 export interface Access {
   readonly reads?: ReadonlyArray<string>
   readonly writes?: ReadonlyArray<string>
+  /** It also reads what lies below its paths. */
+  readonly below?: boolean
   /** A shell command line, to be parsed and never matched as text. */
   readonly command?: string
   /** The command runs in a shell that earlier commands have changed: its words may mean something else there. */

@@ -265,3 +265,10 @@ describe("a question about a write", () => {
     expect(await preview("one\n")).toEqual({ title: "write sub/a.txt", detail: "it has this content already" })
   })
 })
+
+it("the policy is told when a list goes below its directory", () => {
+  const { access } = listFilesTool({ door })
+  expect(access({ path: "src" })).toEqual({ reads: ["src"] })
+  expect(access({ recursive: true })).toEqual({ reads: ["."], below: true })
+  expect(access({ depth: 2 })).toEqual({ reads: ["."], below: true })
+})

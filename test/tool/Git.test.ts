@@ -230,6 +230,16 @@ describe("what a repository names", () => {
   })
 })
 
+describe("what the policy is told", () => {
+  it("are the paths, and all of the workspace where none are named", () => {
+    const { access } = toolNamed("git_diff")
+    expect(access({})).toEqual({ reads: ["."], below: true })
+    expect(access({ paths: [] })).toEqual({ reads: ["."], below: true })
+    expect(access({ paths: ["a.txt"] })).toEqual({ reads: ["a.txt"], below: true })
+    expect(toolNamed("git_commit").access({ paths: [] })).toEqual({ writes: ["."] })
+  })
+})
+
 describe("a question about a commit", () => {
   it("shows message, paths and whether hooks run", async () => {
     const preview = await toolNamed("git_commit").preview(

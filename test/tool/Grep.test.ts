@@ -194,3 +194,9 @@ it("a pattern that takes for ever holds up nobody else", async () => {
   controller.abort(new Error("late"))
   await caught
 })
+
+it("the policy is told that a search reads all below its path", () => {
+  const { access } = grepTool({ door: workspaceDoor({}), search: plainSearch })
+  expect(access({ pattern: "x" })).toEqual({ reads: ["."], below: true })
+  expect(access({ pattern: "x", path: "src" })).toEqual({ reads: ["src"], below: true })
+})

@@ -86,6 +86,26 @@ describe("modes", () => {
     expect(verdict({ ...question, mode })).toBe(expected)
   })
 
+  it("asks about what reads all of a directory where some of it may be denied", () => {
+    const below = (path: string, pattern: string, more: object = {}): string =>
+      verdict(
+        read(path, {
+          tool_name: "grep",
+          access: { reads: [path], below: true },
+          rules: [{ decision: "deny", path: pattern, ...more }]
+        })
+      )
+    for (const pattern of ["**/.env", "secrets/**", "src/*/key", "/srv/project/secrets/key", "/srv/**"])
+      expect([pattern, below(".", pattern)]).toEqual([pattern, pattern === "/srv/**" ? "deny" : "ask"])
+    expect(below("src", "**/.env")).toBe("ask")
+    expect(below("src/a", "src/*/key")).toBe("ask")
+    expect(below("src", "secrets/**")).toBe("allow")
+    expect(below("src", "src-old/**")).toBe("allow")
+    expect(below("src", "key")).toBe("allow")
+    expect(below(".", "**/.env", { access: "write" })).toBe("allow")
+    expect(verdict(read("src", { rules: [{ decision: "deny", path: "**/.env" }] }))).toBe("allow")
+  })
+
   it("knows tools of MCP servers by both of their names", () => {
     const rules = [{ decision: "deny", tool: "mcp__github__*" }]
     const tool = { ...base, tool_name: "github__search", rules }

@@ -59,6 +59,14 @@ export const absolutePath = (path: string, workspace: string | undefined): strin
 export const isInside = (path: string, directory: string): boolean =>
   path === directory || path.startsWith(directory.endsWith("/") ? directory : `${directory}/`)
 
+/** Whether something below a directory might fit the pattern: by the parts that come before the first with a star. */
+export const mayMatchBelow = (pattern: string, directory: string): boolean => {
+  const parts = partsOf(pattern)
+  const open = parts.findIndex((part) => /[*?]/.test(part))
+  const fixed = `/${(open === -1 ? parts : parts.slice(0, open)).join("/")}`
+  return isInside(fixed, directory) || (open !== -1 && isInside(directory, fixed))
+}
+
 /** Whether a host fits: exactly, or as a name below the domain after `*.`; a port counts only where one is written. */
 export const matchesHost = (pattern: string, host: string, port: number): boolean => {
   const { name, port: wanted } = splitHost(pattern)

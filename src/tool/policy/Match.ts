@@ -1,6 +1,6 @@
 // Whether a rule is about a call. A rule that allows must cover all the call would do; a rule that stops it needs only
 // one thing in common with it, and where that cannot be told the answer is "unsure", which nobody may take for a no.
-import { absolutePath, isInside, matchesHost, matchesName, matchesPath } from "./Glob.ts"
+import { absolutePath, isInside, matchesHost, matchesName, matchesPath, mayMatchBelow } from "./Glob.ts"
 import type { PolicyQuestion } from "./Port.ts"
 import { lineOf, patternsOf, type Rule } from "./Rule.ts"
 import { type ParsedCommand, parseCommand, programName, runsOthers, type SimpleCommand } from "./Shell.ts"
@@ -108,7 +108,9 @@ const pathApplies = (rule: Rule, facts: Facts): Applies => {
   }
   if (paths.some(fits)) return "yes"
   const isUnknown = facts.command !== undefined || paths.some((path) => path.includes("\0"))
-  return isUnknown ? "unsure" : "no"
+  const mayReach = (path: string): boolean => patterns.some((pattern) => mayMatchBelow(pattern, path))
+  const isBelow = facts.question.access.below === true && paths.some(mayReach)
+  return isUnknown || isBelow ? "unsure" : "no"
 }
 
 const hostApplies = (rule: Rule, facts: Facts): Applies => {

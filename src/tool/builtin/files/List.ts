@@ -70,7 +70,7 @@ export const listFilesTool = ({ door }: { readonly door: WorkspaceDoor }): Tool 
   description:
     "Lists the files of a directory in the workspace, directories with a slash at the end. Leaves out what .gitignore names.",
   parameters,
-  access: ({ path }) => ({ reads: [asText(path, ".")] }),
+  access: (input) => ({ reads: [asText(input["path"], ".")], ...(depthOf(input) > 1 ? { below: true } : {}) }),
   preview: async ({ path }) => ({ title: `list ${asText(path, ".")}` }),
   run: (input, { signal, workspace }) => {
     const path = asText(input["path"], ".")

@@ -21,6 +21,12 @@ const paths = (description: string) => ({
   description
 })
 
+/** No paths are all paths, also when they are a list without any. */
+const meant = (wanted: unknown): ReadonlyArray<string> => {
+  const named = asList(wanted)
+  return named.length === 0 ? ["."] : named
+}
+
 const inRepository = (
   { door, git }: GitParts,
   context: ToolContext,
@@ -90,7 +96,7 @@ export const gitDiffTool = (parts: GitParts): Tool => ({
     },
     []
   ),
-  access: ({ paths: wanted }) => ({ reads: wanted === undefined ? ["."] : asList(wanted) }),
+  access: ({ paths: wanted }) => ({ reads: meant(wanted), below: true }),
   preview: async () => ({ title: "git diff" }),
   run: (input, context) =>
     inRepository(parts, context, async (repository) => {
@@ -139,7 +145,7 @@ export const gitCommitTool = (parts: GitParts): Tool => ({
     },
     ["message"]
   ),
-  access: ({ paths: wanted }) => ({ writes: wanted === undefined ? ["."] : asList(wanted) }),
+  access: ({ paths: wanted }) => ({ writes: meant(wanted) }),
   preview: async ({ all, message, paths: wanted, run_hooks }) => {
     const what =
       wanted !== undefined ? asList(wanted).join("\n") : all === true ? "everything that changed" : "what is staged"

@@ -99,7 +99,7 @@ export const grepTool = ({ door, search }: GrepParts): Tool => ({
   description:
     "Searches the text of files in the workspace for a regular expression. Gives path:line:text for each match, in order. Leaves out what .gitignore names, and binary files.",
   parameters,
-  access: ({ path }) => ({ reads: [asText(path, ".")] }),
+  access: ({ path }) => ({ reads: [asText(path, ".")], below: true }),
   preview: async ({ path, pattern }) => ({ title: `search ${asText(path, ".")}`, detail: asText(pattern) }),
   run: (input, { signal, workspace }) =>
     told(asText(input["path"], "."), async () => run(search, await door.open(workspace), input, signal))

@@ -103,6 +103,17 @@ class Processes implements ProcessPort {
   }
 
   async run(request: ProcessRequest): Promise<ProcessEnded> {
+    try {
+      return await this.runOnce(request)
+    } catch (error) {
+      // What the sandbox was to hide may be gone by the time it is made; the program itself has not run.
+      const isOutdated = error instanceof ProcessNotStarted && error.code === "sandbox_failed"
+      if (!isOutdated || request.signal.aborted) throw error
+      return this.runOnce(request)
+    }
+  }
+
+  private async runOnce(request: ProcessRequest): Promise<ProcessEnded> {
     const program = request.argv[0] ?? ""
     if (Buffer.byteLength(request.stdin ?? "") > processLimits.stdinBytesMax)
       throw new ProcessNotStarted("too_large", program, `its input has more than ${processLimits.stdinBytesMax} bytes`)

@@ -147,6 +147,7 @@ describe("a command", () => {
     expect(access({ command: "ls", network: true })).toEqual({ command: "ls", network: true })
     expect(access({ command: "ls", session: "s" })).toEqual({ command: "ls", stateful: true })
     expect(access({ session: "s", input: "rm" })).toEqual({})
+    expect(access({ session: "s", input: "rm", network: true })).toEqual({ network: true })
     for (const input of [{}, { session: "s" }, { session: "s", close: true }])
       expect(access(input)).toEqual({ control: true })
     expect(await preview({ command: "ls", network: true }, { workspace: "/w" })).toEqual({
@@ -231,6 +232,19 @@ describe("a session", () => {
     expect(await call({ session: "s", command: "true", network: true }, { network: true })).toMatchObject({
       error: { code: "session_network" }
     })
+  })
+
+  it("that has the network is used only by calls that say so", async () => {
+    const granted = { network: true }
+    await call({ session: "s", command: "true", network: true }, granted)
+    const silent = { error: { code: "session_network", message: expect.stringContaining("session s has the network") } }
+    expect(await call({ session: "s", command: "true" })).toMatchObject(silent)
+    expect(await call({ session: "s", command: "true", network: true })).toMatchObject(silent)
+    expect(await call({ session: "s", input: "x\n" })).toMatchObject(silent)
+    expect(await call({ session: "s", command: "true", network: true }, granted)).toMatchObject({ status: "success" })
+    await call({ session: "s", command: "read line; echo got $line", network: true, timeout_ms: 1 }, granted)
+    const answered = await call({ session: "s", input: "x\n", network: true }, granted)
+    expect(answered.output).toContain("got x")
   })
 
   it("is one of a bounded number", async () => {

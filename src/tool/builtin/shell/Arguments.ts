@@ -10,7 +10,7 @@ interface Timed {
 export type Wish =
   | ({ readonly _tag: "Run"; readonly command: string; readonly network: boolean } & Timed)
   | ({ readonly _tag: "RunIn"; readonly session: string; readonly command: string; readonly network: boolean } & Timed)
-  | ({ readonly _tag: "Type"; readonly session: string; readonly input: string } & Timed)
+  | ({ readonly _tag: "Type"; readonly session: string; readonly input: string; readonly network: boolean } & Timed)
   | ({ readonly _tag: "Look"; readonly session: string } & Timed)
   | { readonly _tag: "Close"; readonly session: string }
   | { readonly _tag: "List" }
@@ -58,6 +58,6 @@ export const wishOf = (arguments_: Input): Wish => {
     return command === undefined ? { _tag: "List" } : { _tag: "Run", command, network: network === true, ...timed }
   }
   if (command !== undefined) return { _tag: "RunIn", session, command, network: network === true, ...timed }
-  if (input !== undefined) return { _tag: "Type", session, input, ...timed }
+  if (input !== undefined) return { _tag: "Type", session, input, network: network === true, ...timed }
   return close === true ? { _tag: "Close", session } : { _tag: "Look", session, ...timed }
 }

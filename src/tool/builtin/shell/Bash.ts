@@ -37,7 +37,11 @@ const parameters = {
       maximum: shellLimits.commandMsMax,
       description: `how long it may take (default ${shellLimits.commandMs}); in a session: how long to wait for it (default ${shellLimits.waitMs})`
     },
-    network: { type: "boolean", description: "it needs the network; a person may have to allow that" },
+    network: {
+      type: "boolean",
+      description:
+        "it needs the network; a person may have to allow that. A session has it or not from its start: say the same at every command and input"
+    },
     session: {
       type: "string",
       minLength: 1,
@@ -68,6 +72,8 @@ const accessOf = (input: Input): Access => {
       const state = wish._tag === "RunIn" ? { stateful: true } : {}
       return { command: wish.command, ...state, ...(wish.network ? { network: true } : {}) }
     }
+    case "Type":
+      return wish.network ? { network: true } : {}
     case "Look":
     case "Close":
     case "List":
@@ -151,6 +157,16 @@ const lookOutcome = (session: Session, { output, standing }: Look): ToolOutcome 
   return { status: "error", output: text, ...exit, error }
 }
 
+/** What is done in a session can reach what the session reaches: a call that does not say so is not what was allowed. */
+const networkIssue = (session: Session, wish: { readonly network: boolean }, context: ToolContext) => {
+  const network = wish.network && context.network === true
+  if (session.isEnded || network === session.network) return undefined
+  const fact = session.network
+    ? "has the network: say network: true, or start another one"
+    : "was started without the network: leave network out, or start another one"
+  return shellFailure("session_network", `session ${session.name} ${fact}`)
+}
+
 class BashTool {
   private readonly options: BashOptions
   readonly sessions: Sessions
@@ -217,6 +233,8 @@ class BashTool {
       const { output } = await found.look(now, context.progress)
       return { status: "success", output: withStanding(output, found) }
     }
+    const issue = wish._tag === "Type" ? networkIssue(found, wish, context) : undefined
+    if (issue !== undefined) return issue
     const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, signal: context.signal, untilQuiet: true }
     const look =
       wish._tag === "Type"
@@ -237,11 +255,8 @@ class BashTool {
         "session_busy",
         `session ${wish.session} still runs a command; look at it, type into it or close it`
       )
-    if (found !== undefined && !found.isEnded && network && !found.network)
-      return shellFailure(
-        "session_network",
-        `session ${wish.session} was started without the network; start another one`
-      )
+    const issue = found === undefined ? undefined : networkIssue(found, wish, context)
+    if (issue !== undefined) return issue
     if (found?.isEnded === true) await this.sessions.close(context, wish.session)
     const { agent_id, conversation_id } = context
     const options = { name: wish.session, workspace, network, shell: this.shell }

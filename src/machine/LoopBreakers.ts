@@ -86,6 +86,8 @@ const sameCalls = (agent: AgentState): number => {
     const item = agent.transcript[index]!
     if (item.type !== "assistant") return same
     for (const call of item.calls.toReversed()) {
+      // Whoever waits for others has nothing else to say.
+      if (call.tool_name === "wait_agent") return same
       newest ??= call
       if (!isSame(newest, call)) return same
       same += 1

@@ -8,7 +8,7 @@ import { autonomy } from "./Autonomy.ts"
 import { limits } from "./Limits.ts"
 import { type Broken, loopBroken, turnBroken } from "./LoopBreakers.ts"
 import { criticIdOf, isActive, orchestratorIdOf, outlook, readyTasks } from "./Schedule.ts"
-import { agentOf, familyOf, isAlive } from "./Select.ts"
+import { agentOf, aliveAgents, familyOf, isAlive } from "./Select.ts"
 import type { AgentState, ConversationState, PlanState, TaskState } from "./State.ts"
 
 export type PlanWork =
@@ -115,16 +115,20 @@ const block = (plan: PlanState, work: Extract<PlanWork, { readonly _tag: "Block"
 const executing = (state: ConversationState, plan: PlanState): ReadonlyArray<PlanWork> => {
   const settled = settlements(state, plan)
   const next = outlook(plan)
+  // Whoever finds no room waits for it: agents that end make some.
+  const room = Math.max(0, limits.agentsAliveMax - aliveAgents(state).length)
   switch (next._tag) {
     case "Start":
       return [
         ...settled,
-        ...next.tasks.map((one): PlanWork => ({ _tag: "BeginTask", task_id: one.task.task_id, start: one.starts + 1 }))
+        ...next.tasks
+          .slice(0, room)
+          .map((one): PlanWork => ({ _tag: "BeginTask", task_id: one.task.task_id, start: one.starts + 1 }))
       ]
     case "Wait":
       return settled
     case "Finished":
-      return [review(plan)]
+      return room === 0 ? [] : [review(plan)]
     case "Stuck":
       return [block(plan, { _tag: "Block", task_ids: next.task_ids, reason: next.reason })]
   }

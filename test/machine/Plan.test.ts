@@ -447,6 +447,23 @@ describe("a loop breaker", () => {
     expect(story.work("Stop")).toMatchObject({ reason: "repeated_tool_calls", detail: "a: six times" })
   })
 
+  it("waits for room when as many agents live as may", () => {
+    const story = new PlanStory().planned([task("a"), task("b")])
+    const crowd = limits.agentsAliveMax - story.state.agents.length - 1
+    const guest = (at: number) => `agt_guest${at}` as AgentId
+    const come = (at: number) => story.run({ _tag: "SpawnAgent", spec: { agent_id: guest(at), role: "w", model: "m" } })
+    const go = (at: number) => story.run({ _tag: "KillAgent", agent_id: guest(at), reason: "over", force: true })
+    for (let at = 0; at < crowd; at++) come(at)
+    expect(story.works).toEqual(["BeginTask"])
+    come(crowd)
+    expect(story.works).toEqual([])
+    for (let at = 0; at <= crowd; at++) go(at)
+    story.worked().worked()
+    expect(story.works).toEqual(["Review"])
+    for (let at = 1_000; story.works.length > 0; at++) come(at)
+    expect(story.plan.status).toBe("executing")
+  })
+
   it("ends a turn that makes the same call over and over, and no other", () => {
     const story = new PlanStory().planned([task("a")]).carry("BeginTask")
     const agent_id = workerOf(story)
@@ -461,6 +478,7 @@ describe("a loop breaker", () => {
       story.run({ _tag: "SettleTools", agent_id, hooks: [] })
       return turnBroken(story.agentNamed(agent_id)!)
     }
+    for (let count = 0; count <= limits.sameCallsMax; count++) expect(call("wait_agent", "{}", "busy")).toBeUndefined()
     for (let count = 1; count < limits.sameCallsMax; count++) expect(call("read", '{"path":"a"}', "x")).toBeUndefined()
     expect(call("read", '{"path":"b"}', "x")).toBeUndefined()
     expect(call("list", '{"path":"b"}', "x")).toBeUndefined()

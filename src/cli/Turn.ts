@@ -144,6 +144,9 @@ export const question = (item: ApprovalItem, { paint, columns }: Terminal): stri
 const choicesText = (item: ApprovalItem): string =>
   item.choices.includes("session") ? "[y]es, [a]lways in this conversation, [n]o" : "[y]es, [n]o"
 
+/** Somebody else decided it, or ended what asked, while the question stood here. */
+const overtaken: ReadonlySet<string> = new Set(["already_decided", "not_found", "invalid_state"])
+
 const tell = async (
   to: Pick<FollowOptions, "client" | "conversationId" | "terminal">,
   item: ApprovalItem,
@@ -168,7 +171,7 @@ const tell = async (
         reason: answer.startsWith("n") ? "not allowed" : oneLine(answer) || "not allowed"
       })
   } catch (error) {
-    if (!(error instanceof RequestFailed) || error.code !== "already_decided") throw error
+    if (!(error instanceof RequestFailed) || !overtaken.has(error.code)) throw error
     to.terminal.complain(`${error.message}\n`)
   }
 }

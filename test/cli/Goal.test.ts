@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest"
 import { Board } from "#src/cli/goal/Board.ts"
 import { GoalLines } from "#src/cli/goal/Lines.ts"
 import { widthOf } from "#src/cli/render/Text.ts"
-import type { AnyRune } from "#src/client/Client.ts"
+import { decide } from "#src/cli/Turn.ts"
+import { type AnyRune, type Client, RequestFailed } from "#src/client/Client.ts"
 import { kinds } from "#src/rune/Kinds.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
@@ -148,5 +149,30 @@ describe("a goal that is followed", () => {
         }
       )
     )
+  })
+})
+
+describe("an answer that comes too late", () => {
+  const answer = async (code: string) => {
+    const terminal = recordingTerminal({ answers: ["y"] })
+    const item = { call_id: "call_1", tool_name: "bash", arguments: {}, policy_reason: "", choices: ["once"] }
+    const call = async (name: string) => {
+      if (name === "approval.list") return { items: [item] }
+      throw new RequestFailed(name, { code, message: `it is ${code}` } as never)
+    }
+    const { signal } = new AbortController()
+    await decide(
+      { client: { call } as unknown as Client, conversationId: "conv_1", terminal, signal, after: 0 },
+      "call_1"
+    )
+    return terminal.complaints()
+  }
+
+  it.each(["already_decided", "not_found", "invalid_state"])("is told when it is %s", async (code) => {
+    expect(await answer(code)).toContain(code)
+  })
+
+  it("is a failure when it is anything else", async () => {
+    await expect(answer("internal")).rejects.toBeInstanceOf(RequestFailed)
   })
 })

@@ -143,6 +143,13 @@ describe("echs goal on a repository whose tests fail", () => {
     expect(testsPass()).toBe(false)
   })
 
+  it("works in the directory that is meant from where it is called", () => {
+    const run = goal(scenarioFile, "--review", "--detach", "--json", "--workspace", "src", "make the tests pass")
+    const { conversation_id: id } = JSON.parse(run.stdout)
+    expect(JSON.parse(echs("show", "--json", id).stdout).workspace).toBe(join(repository, "src"))
+    echs("plan", "cancel", id)
+  })
+
   it("goes on without whoever stops following it", async () => {
     const detached = JSON.parse(goal(scenarioFile, "--detach", "--json", "make the tests pass").stdout)
     expect(detached).toMatchObject({ conversation_id: expect.stringMatching(/^conv_/), plan_id: expect.any(String) })

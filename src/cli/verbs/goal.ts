@@ -1,5 +1,6 @@
 // `echs goal`: hands a goal to the server and follows it to its end; the exit code tells whether it was met. `echs plan`
 // answers for a plan that waits, and stops one that should not go on.
+import { resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
 import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
@@ -46,7 +47,7 @@ export const makeGoal = (parts: RemoteParts): Verb =>
       const mode = oneOf("policy", values.policy, ["read_only", "auto", "full_access"])
       const submitted = await client.call("goal.submit", {
         goal,
-        workspace: values.workspace ?? parts.workingDirectory(),
+        workspace: resolve(parts.workingDirectory(), values.workspace ?? ""),
         auto_start: values.review !== true,
         ...budgetOf(values),
         ...(mode === undefined ? {} : { policy: { mode } }),

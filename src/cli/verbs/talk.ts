@@ -1,5 +1,6 @@
 // `echs send`, `echs steer` and `echs chat`: saying something to an agent, alone or in a conversation at the terminal
 // with its text as it comes and its questions asked in place.
+import { resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
 import { type OptionTable, UsageError } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
@@ -24,7 +25,7 @@ export const createConversation = async (
 ): Promise<string> => {
   const { model, title, workspace, instructions } = values
   const { conversation_id: id } = await client.call("conversation.create", {
-    workspace: workspace ?? workingDirectory,
+    workspace: resolve(workingDirectory, workspace ?? ""),
     ...(model === undefined ? {} : { model }),
     ...(title === undefined ? {} : { title }),
     ...(instructions === undefined ? {} : { instructions })

@@ -238,6 +238,13 @@ describe("what the policy is told", () => {
     expect(access({ paths: ["a.txt"] })).toEqual({ reads: ["a.txt"], below: true })
     expect(toolNamed("git_commit").access({ paths: [] })).toEqual({ writes: ["."] })
   })
+
+  it("is that a commit runs programs, when hooks of the repository shall run", () => {
+    const { access } = toolNamed("git_commit")
+    expect(access({ paths: ["a.txt"], run_hooks: false })).toEqual({ writes: ["a.txt"] })
+    const withHooks = { writes: ["a.txt"], command: "git commit", stateful: true }
+    expect(access({ paths: ["a.txt"], run_hooks: true })).toEqual(withHooks)
+  })
 })
 
 describe("a question about a commit", () => {

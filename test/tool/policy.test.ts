@@ -106,6 +106,15 @@ describe("modes", () => {
     expect(verdict(read("src", { rules: [{ decision: "deny", path: "**/.env" }] }))).toBe("allow")
   })
 
+  it("does not take a permission for commits for one to run hooks", () => {
+    const commit = write("a.txt", { tool_name: "git_commit", effect_class: "effect" })
+    const rules = [{ decision: "allow", tool: "git_commit", path: "**" }]
+    const withHooks = { ...commit.access, command: "git commit", stateful: true }
+    expect(verdict({ ...commit, rules })).toBe("allow")
+    expect(verdict({ ...commit, rules, access: withHooks })).toBe("ask")
+    expect(evaluate({ ...commit, access: withHooks })).toMatchObject({ verdict: "ask", choices: ["once"] })
+  })
+
   it("knows tools of MCP servers by both of their names", () => {
     const rules = [{ decision: "deny", tool: "mcp__github__*" }]
     const tool = { ...base, tool_name: "github__search", rules }

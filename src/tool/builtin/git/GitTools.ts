@@ -145,7 +145,11 @@ export const gitCommitTool = (parts: GitParts): Tool => ({
     },
     ["message"]
   ),
-  access: ({ paths: wanted }) => ({ writes: meant(wanted) }),
+  // Hooks are programs of the repository: what they do, no words tell.
+  access: ({ paths: wanted, run_hooks }) => ({
+    writes: meant(wanted),
+    ...(run_hooks === true ? { command: "git commit", stateful: true } : {})
+  }),
   preview: async ({ all, message, paths: wanted, run_hooks }) => {
     const what =
       wanted !== undefined ? asList(wanted).join("\n") : all === true ? "everything that changed" : "what is staged"

@@ -23,7 +23,7 @@ const weigh = (conversations: number): Promise<MemoryFigures> =>
   })
 
 it("an idle conversation in memory takes at most 12 KiB, and one that has left at most 1 KiB", async () => {
-  const figures = await weigh(1000)
+  const figures = await weigh(2000)
   expect(figures.residentBytes).toBeLessThanOrEqual(12 * KIB)
   expect(figures.residentAfterLoadBytes).toBeLessThanOrEqual(12 * KIB)
   expect(figures.evictedBytes).toBeLessThanOrEqual(KIB)

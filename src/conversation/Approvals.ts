@@ -97,8 +97,8 @@ export class Approvals {
       throw refused({ code: "invalid_state", message, data: { state: "denied" } })
     }
     const learns = verdict._tag === "Ask" ? verdict.learns : undefined
-    if (answer.scope === "rule" && learns?.rule === undefined) {
-      throw refused({ code: "bad_request", message: "the changed call can be allowed once, and not by a rule" })
+    if (answer.scope !== "once" && learns?.[answer.scope] === undefined) {
+      throw refused({ code: "bad_request", message: "the changed call can be allowed once, and not for longer" })
     }
     return learns
   }

@@ -44,13 +44,15 @@ const harmless = (name: string): string => (/\.(required|driver)$/iu.test(name) 
 
 /**
  * The copy of the index keeps what git knows of unchanged files, so that they are not read again; with its time, by
- * which git tells files that changed in the very moment it looked.
+ * which git tells files that changed in the very moment it looked. Each has a place of its own: process ids repeat
+ * from one sandbox to the next.
  */
 const writeTreeScript = `
 git rev-parse --is-inside-work-tree >/dev/null 2>&1 || exit 3
 dir=$(git rev-parse --absolute-git-dir) || exit 3
-index="$dir/echs-index.$$"
-trap 'rm -f "$index" "$index.lock"' EXIT
+place=$(mktemp -d "$dir/echs-index.XXXXXX") || exit 3
+trap 'rm -rf "$place"' EXIT
+index="$place/index"
 [ -f "$dir/index" ] && cp -p "$dir/index" "$index"
 GIT_INDEX_FILE="$index" git add -A -- . >/dev/null 2>&1 || exit 4
 GIT_INDEX_FILE="$index" git write-tree

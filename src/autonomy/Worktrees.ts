@@ -35,6 +35,12 @@ const failed = (ended: { readonly output: string } | undefined): string =>
 
 export const openWorktree = async (git: Git, workspace: string, agentId: AgentId): Promise<Opened> => {
   const path = worktreePath(workspace, agentId)
+  const prefix = await git.run(workspace, ["rev-parse", "--show-prefix"])
+  if (prefix === undefined) return { _tag: "Failed", reason: "git cannot be run here, or nothing would hold it" }
+  const below = prefix.stdout.trim()
+  if (below !== "") {
+    return { _tag: "Failed", reason: `the workspace is ${below} of a repository, and worktrees need its top` }
+  }
   const tree = await git.writeTree(workspace)
   if (tree === undefined) return { _tag: "Failed", reason: "the workspace is no git repository" }
   const ended = await git.script(workspace, openScript, [path, refOf(agentId), tree])

@@ -1,7 +1,7 @@
 // Goal: workers in git worktrees of their own do not get in each other's way; what they did is merged into the working
 // directory, conflicts are told by file, and nothing of the person's repository is touched besides. Method: real git.
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
@@ -48,6 +48,32 @@ describe("a worktree", () => {
     expect(git(workspace, "for-each-ref", "refs/echs")).toBe("")
     expect(git(workspace, "worktree", "list").trim().split("\n")).toHaveLength(1)
     expect(existsSync(join(workspace, ".echs"))).toBe(false)
+  })
+
+  it("is refused below the top of a repository, and where nothing holds git", async () => {
+    const below = join(repository(), "sub")
+    mkdirSync(below)
+    expect(await openWorktree(makeGit(tools, below, signal), below, ann)).toEqual({
+      _tag: "Failed",
+      reason: "the workspace is sub/ of a repository, and worktrees need its top"
+    })
+    const unheld = { ...tools, runner: new TestRunner({ contained: false }) }
+    const workspace = repository()
+    expect(await openWorktree(makeGit(unheld, workspace, signal), workspace, ann)).toMatchObject({
+      _tag: "Failed",
+      reason: expect.stringContaining("nothing would hold it")
+    })
+  })
+
+  it("keeps the trees that are written at once apart, whatever the ids of the processes", async () => {
+    const workspace = repository()
+    const own = makeGit(tools, workspace, signal)
+    const trees = await Promise.all(Array.from({ length: 4 }, () => own.writeTree(workspace)))
+    expect(new Set(trees).size).toBe(1)
+    expect(readdirSync(join(workspace, ".git")).filter((name) => name.startsWith("echs-index"))).toEqual([])
+    const scripts = tools.runner.commands.filter((one) => one.includes("write-tree"))
+    expect(scripts.length).toBeGreaterThan(0)
+    expect(scripts.filter((one) => one.includes("$$"))).toEqual([])
   })
 
   it("is found again by whoever opens it a second time, with the work in it", async () => {

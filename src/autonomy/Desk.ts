@@ -4,6 +4,7 @@ import type { Command } from "../machine/Command.ts"
 import type { Refusal } from "../machine/Decide.ts"
 import { agentOf } from "../machine/Select.ts"
 import type { ConversationState, PlanState } from "../machine/State.ts"
+import type { AgentId } from "../rune/Ids.ts"
 import type { WorkspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolConversation } from "../tool/Port.ts"
 import type { ProcessPort } from "../tool/process/Port.ts"
@@ -12,6 +13,13 @@ import type { ProcessPort } from "../tool/process/Port.ts"
 export interface Runner extends Pick<ProcessPort, "run"> {
   /** The operating system holds what it runs. */
   readonly contained: boolean
+  /** What the rules of the policy say about a program before it is run for an agent, or for none in particular. */
+  readonly ruling: (state: ConversationState, agentId: AgentId | null, argv: ReadonlyArray<string>) => RunnerRuling
+}
+
+export interface RunnerRuling {
+  readonly decision: "allow" | "ask" | "deny" | "none"
+  readonly reason: string
 }
 
 export interface Tools {

@@ -28,15 +28,30 @@ const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {
 
 const failed = (spec: EvidenceSpec, detail: string): Evidence => ({ spec, passed: false, detail: cut(detail) })
 
+/** Why the rules of the policy keep a check from being made, if they do. */
+export const denialOf = (
+  { runner }: Pick<Tools, "runner">,
+  spec: EvidenceSpec,
+  { agentId, state }: Pick<Place, "agentId" | "state">
+): string | undefined => {
+  if (spec.type !== "command") return undefined
+  const ruling = runner?.ruling(state, agentId, spec.command)
+  return ruling?.decision === "deny" ? ruling.reason : undefined
+}
+
 type Spec<Type extends EvidenceSpec["type"]> = Extract<EvidenceSpec, { readonly type: Type }>
 
 const checkCommand = async (
-  { runner }: Tools,
+  tools: Tools,
   spec: Spec<"command">,
   directory: string,
-  { signal, state }: Place
+  place: Place
 ): Promise<Evidence> => {
+  const { runner } = tools
   if (runner === undefined) return failed(spec, "this server runs no commands")
+  const denial = denialOf(tools, spec, place)
+  if (denial !== undefined) return failed(spec, `it was not run, the policy denies it: ${denial}`)
+  const { signal, state } = place
   try {
     const ended = await runner.run({
       argv: spec.command,

@@ -12,7 +12,7 @@ import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { baseOf } from "./Changes.ts"
 import { type Desk, modelOf, offer, planOf } from "./Desk.ts"
-import { checkEvidence, evidenceText } from "./Evidence.ts"
+import { checkEvidence, denialOf, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
 import { limits } from "./Limits.ts"
 import * as Prompts from "./Prompts.ts"
@@ -222,12 +222,8 @@ export class Pursuit {
     const evidence = await checkEvidence(this.desk, specs, { state, agentId, sinceMs: plan.started_ms, signal })
     const failed = evidence.filter((one) => !one.passed)
     if (failed.length > 0) {
-      const message = `the worker said it was done, and the evidence does not show it: ${failed.map(evidenceText).join("; ")}`
-      return {
-        result,
-        evidence,
-        error: failure("evidence_failed", message.slice(0, limits.findingCharsMax).toWellFormed())
-      }
+      const isDenied = failed.some(({ spec }) => denialOf(this.desk, spec, { state, agentId }) !== undefined)
+      return { result, evidence, error: evidenceError(failed, isDenied ? "evidence_denied" : "evidence_failed") }
     }
     const error = await this.merge(scene, agentId)
     return error === undefined ? { result, evidence } : { result, evidence, error }
@@ -329,6 +325,11 @@ export class Pursuit {
     const error = { error_type: reason, message: detail, retryable: false, source: "orchestrator" } as const
     await this.submit({ _tag: "FailTurn", agent_id, error })
   }
+}
+
+const evidenceError = (failed: ReadonlyArray<Evidence>, code: "evidence_denied" | "evidence_failed"): ErrorInfo => {
+  const message = `the worker said it was done, and the evidence does not show it: ${failed.map(evidenceText).join("; ")}`
+  return failure(code, message.slice(0, limits.findingCharsMax).toWellFormed())
 }
 
 /** Why a worker that is done has not done its task, as far as its own end tells. */

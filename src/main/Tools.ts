@@ -5,6 +5,7 @@ import type { Runner } from "../autonomy/Desk.ts"
 import { partOf } from "../autonomy/TeamTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
 import type { Environment } from "../config/Environment.ts"
+import { workspaceOf } from "../machine/Select.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
 import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
@@ -13,6 +14,7 @@ import { makeBash } from "../tool/builtin/shell/Bash.ts"
 import type { BlobPort } from "../tool/Output.ts"
 import type { BeforeCall, ToolPort } from "../tool/Port.ts"
 import { openPolicyBook } from "../tool/policy/Book.ts"
+import { commandRuling } from "../tool/policy/CommandRules.ts"
 import { evaluate } from "../tool/policy/Evaluate.ts"
 import type { ProcessPort } from "../tool/process/Port.ts"
 import { makeProcesses } from "../tool/process/Processes.ts"
@@ -72,6 +74,22 @@ const helpers: ToolSource = {
 const mayHaveHelp = (...[state, agentId]: Parameters<typeof partOf>): boolean =>
   [undefined, "worker"].includes(partOf(state, agentId))
 
+const makeRunner = (
+  { contained }: SandboxPort,
+  processes: ProcessPort,
+  rules: () => ReadonlyArray<unknown>
+): Runner => ({
+  contained,
+  run: (request) => processes.run(request),
+  ruling: (state, agentId, argv) =>
+    commandRuling(argv, {
+      rules: [...(state.session.config.policy?.rules ?? []), ...rules()],
+      workspace: workspaceOf(state, agentId),
+      nowMs: state.last_ms,
+      contained
+    })
+})
+
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
   const { beforeCall, blobs, dataDirectory, onPolicyUnreadable, rules, sources = [] } = options
   const [sandbox, processes] = await openProcesses(options)
@@ -89,20 +107,21 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     isBuiltin: (name) => names.has(name)
   })
   const asked = beforeCall ?? extensions?.beforeCall
+  // The file of rules may change while the server runs.
+  const currentRules = (): ReadonlyArray<unknown> => (rules === undefined ? book.rules : [...rules, ...book.rules])
   return {
     tools: makeRouter({
       sources: [fixedSource(own), helpers, ...sources, ...(extensions?.sources ?? [])],
       evaluate,
       sandbox,
       blobs,
-      // The file of rules may change while the server runs.
       get rules() {
-        return rules === undefined ? book.rules : [...rules, ...book.rules]
+        return currentRules()
       },
       ...(asked === undefined ? {} : { beforeCall: asked })
     }),
     ...(extensions === undefined ? {} : { extensions }),
-    runner: { contained: sandbox.contained, run: (request) => processes.run(request) },
+    runner: makeRunner(sandbox, processes, currentRules),
     learn: (rule) => book.learn(rule),
     notice: (runes) => {
       extensions?.notice(runes)

@@ -1,6 +1,6 @@
 // Goal: evidence is what the server finds itself: programs that really run, files that are really there, reports that
 // really say so. What cannot be checked has not passed. Method: real programs and files.
-import { symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import { readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import type { Tools } from "#src/autonomy/Desk.ts"
@@ -60,6 +60,7 @@ describe("a command", () => {
     const real = new TestRunner()
     const runner: Tools["runner"] = {
       contained: true,
+      ruling: real.ruling,
       run: (request) => {
         asked.push(request.writable)
         return real.run(request)
@@ -71,6 +72,30 @@ describe("a command", () => {
     expect(found[0]?.detail).toMatch(/^….*2000$/s)
     await checkEvidence(tools({ runner }), [long], place(workspace, "read_only"))
     expect(asked).toEqual([[workspace], []])
+  })
+
+  it("that a rule of the policy denies is not run, in whatever form it comes, and says which rule it was", async () => {
+    const workspace = workspaces.make()
+    const runner = new TestRunner()
+    runner.rules = [{ decision: "deny", tool: "bash", command: ["touch", "**"], reason: "leave no marks" }]
+    const forms = [
+      command("touch", "a.txt"),
+      command("/usr/bin/touch", "b.txt"),
+      command("sh", "-c", "true && touch c.txt"),
+      command("bash", "-c", "touch 'd.txt'")
+    ]
+    const found = await checkEvidence(
+      tools({ runner }),
+      [...forms, command("test", "!", "-e", "a.txt")],
+      place(workspace)
+    )
+    expect(found.map(({ passed }) => passed)).toEqual([false, false, false, false, true])
+    for (const one of found.slice(0, 4)) {
+      expect(one.exit_code).toBeUndefined()
+      expect(one.detail).toBe("it was not run, the policy denies it: rule 1 denies bash: leave no marks")
+    }
+    expect(runner.commands).toEqual(["test ! -e a.txt"])
+    expect(readdirSync(workspace)).toEqual([])
   })
 
   it("is not run when the work is cut off", async () => {

@@ -157,6 +157,26 @@ describe("work that is not done", () => {
     expect(talk.of("plan.task_completed")).toHaveLength(1)
   })
 
+  it("is not shown by a command that the policy denies: the task fails with the refusal and the rule", async () => {
+    const workspace = workspaces.make()
+    const runner = new TestRunner()
+    const world = await worlds.open(goalWorld({ runner }))
+    const goal = await submitGoal(world, { model: "scripted/goal-success", workspace, auto_start: false })
+    const { planId: plan_id, talk } = goal
+    await talk.until("plan.created")
+    runner.rules = [{ decision: "deny", tool: "bash", command: ["grep", "**"], reason: "no looking" }]
+    const step = { _tag: "ApprovePlan", payload: { plan_id, approver: "ada" } } as const
+    await talk.submit({ _tag: "AdvancePlan", plan_id, step })
+    const failed = await talk.until("plan.task_failed")
+    expect(failed.payload.error.code).toBe("evidence_denied")
+    expect(failed.payload.error.message).toContain(
+      "it was not run, the policy denies it: rule 1 denies bash: no looking"
+    )
+    expect((await goalEnd(goal)).kind).toBe("plan.stopped")
+    expect(runner.commands.filter((one) => one.startsWith("grep"))).toEqual([])
+    expect((await talk.state()).plan?.tasks.find((one) => one.failure?.code === "evidence_denied")).toBeDefined()
+  })
+
   it("is fixed when the critic finds it, by a task made of the finding", async () => {
     const { end, talk, workspace } = await pursue("critique")
     expect(end.kind).toBe("plan.goal_met")

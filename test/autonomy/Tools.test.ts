@@ -97,6 +97,26 @@ describe("submit_plan", () => {
     await run(unheld, commands, contextIn(story, leadId))
     expect(story.plan.needs_approval).toMatch(/no sandbox/)
   })
+
+  it("is refused with commands that rules deny, and waits for a person with those that rules ask about", async () => {
+    const runner = new TestRunner()
+    const ruled = makeSubmitPlan({ ...tools, runner })
+    const story = planning()
+    const checked = (command: string) => written("a", { evidence: [{ type: "command", command }] })
+    const submit = (command: string) => run(ruled, { tasks: [checked(command)] }, contextIn(story, leadId))
+    runner.rules = [
+      { decision: "deny", command: ["curl", "**"] },
+      { decision: "ask", command: ["make", "**"] }
+    ]
+    expect(messageOf(await submit("curl example.org"))).toMatch(/a\.evidence: the policy denies .*rule 1 denies bash/)
+    expect(story.plan.proposed).toBeNull()
+    await submit("$HOME/curl example.org")
+    expect(story.plan.needs_approval).toMatch(/asked about: rule 1 may be about/)
+    await submit("make test")
+    expect(story.plan.needs_approval).toMatch(/asked about: rule 2 asks about bash/)
+    await submit("npm test")
+    expect(story.plan.needs_approval).toBeNull()
+  })
 })
 
 describe("update_plan", () => {
@@ -151,6 +171,23 @@ describe("update_plan", () => {
     expect(messageOf(await change({ add: [{ ...command, id: "c" }] }))).toMatch(/c\.evidence/)
     expect((await run(updatePlanTool, { change: [command] }, contextIn(story, leadId))).status).toBe("success")
     expect((await change({ change: [written("a")] })).status).toBe("success")
+  })
+
+  it("takes no command that rules deny or ask about", async () => {
+    const story = blocked()
+    const runner = new TestRunner()
+    runner.rules = [
+      { decision: "deny", command: ["curl", "**"] },
+      { decision: "ask", command: ["make", "**"] }
+    ]
+    const ruled = makeUpdatePlan({ ...tools, runner })
+    const change = (command: string) => {
+      const changed = written("a", { evidence: [{ type: "command", command }] })
+      return run(ruled, { change: [changed] }, contextIn(story, leadId))
+    }
+    expect(messageOf(await change("curl example.org"))).toMatch(/a\.evidence: the policy denies this command/)
+    expect(messageOf(await change("make test"))).toMatch(/a\.evidence: this command is asked about/)
+    expect((await change("npm test")).status).toBe("success")
   })
 
   it("leaves a note of a worker on its own task", async () => {

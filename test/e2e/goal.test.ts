@@ -120,6 +120,21 @@ describe("echs goal on a repository whose tests fail", () => {
     expect(testsPass()).toBe(false)
   })
 
+  it("plans no evidence that a rule of the server denies", () => {
+    const rules = [{ decision: "deny", command: ["node", "--test", "**"], reason: "not here" }]
+    const file = join(place, "data", "policy.json")
+    writeFileSync(file, JSON.stringify({ rules }))
+    try {
+      const run = goal(scenarioFile, "--json", "make the tests pass")
+      expect(run.code, run.stderr).toBe(1)
+      const { conversation_id: id } = JSON.parse(run.stdout)
+      expect(echs("export", id).stdout).toContain("the policy denies this command (rule 1 denies bash: not here)")
+      expect(testsPass()).toBe(false)
+    } finally {
+      rmSync(file)
+    }
+  })
+
   it("waits with a plan for a yes, and can be told to stop", async () => {
     const data = join(place, "data")
     const following = startCommand(data, [

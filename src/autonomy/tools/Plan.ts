@@ -6,9 +6,10 @@ import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
 import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import { maySelfApprove, offer, type Tools } from "../Desk.ts"
+import { offer, type Tools } from "../Desk.ts"
 import { limits } from "../Limits.ts"
 import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
+import { approvalReason, deniedCommands, refusedChanges } from "./CommandRulings.ts"
 import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
 
 const evidence = list(
@@ -43,20 +44,18 @@ const noPlan = wrong("there is no goal that this conversation pursues", "no_plan
 const sameTasks = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): boolean =>
   JSON.stringify(plan.tasks.map((one) => one.task)) === JSON.stringify(tasks)
 
-const holdsCommand = (tasks: ReadonlyArray<PlanTask>): boolean =>
-  tasks.some((one) => one.evidence?.some((spec) => spec.type === "command") === true)
-
-const unheld = "its evidence runs commands, and no sandbox holds them"
-
 const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const { conversation } = context
-  const { plan } = conversation.state()
+  const state = conversation.state()
+  const { plan } = state
   if (plan === null) return noPlan
   const parsed = parseTasks(input["tasks"])
   if (parsed._tag === "Faulty") return faulty("plan", parsed.problems)
+  const denied = deniedCommands(tools, state, parsed.value)
+  if (denied.length > 0) return faulty("plan", denied.slice(0, limits.problemsMax))
   // The call was cut off after it had taken effect.
   if (context.attempt > 1 && plan.revision > 0 && sameTasks(plan, parsed.value)) return done("The plan is on record.")
-  const needsApproval = holdsCommand(parsed.value) && !maySelfApprove(tools.runner)
+  const needsApproval = approvalReason(tools, state, parsed.value)
   const summary = input["summary"]
   const refusal = await offer(conversation, {
     _tag: "AdvancePlan",
@@ -68,7 +67,7 @@ const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Pro
         tasks: parsed.value,
         revision: plan.revision + 1,
         ...(typeof summary === "string" ? { summary } : {}),
-        ...(needsApproval ? { needs_approval: unheld } : {})
+        ...(needsApproval === undefined ? {} : { needs_approval: needsApproval })
       }
     }
   })
@@ -127,19 +126,14 @@ const changesOf = (plan: PlanState, input: Input): Changes => {
   return { changes, problems }
 }
 
-/** What a person has approved stays what it was: commands that nobody has seen do not come in later. */
-const unseen = (changes: ReadonlyArray<PlanChange>): ReadonlyArray<string> =>
-  changes
-    .flatMap((one) => ("task" in one && holdsCommand([one.task]) ? one.task.task_id : []))
-    .map((id) => `${id}.evidence: a command cannot be added now, no sandbox holds it: name a file or a report instead`)
-
 const updatePlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const { conversation } = context
-  const { plan } = conversation.state()
+  const state = conversation.state()
+  const { plan } = state
   if (plan === null) return noPlan
   if (context.agent_id !== orchestratorIdOf(plan.plan_id)) return noteOf(plan, input, context)
   const { changes, problems } = changesOf(plan, input)
-  if (!maySelfApprove(tools.runner)) problems.list.push(...unseen(changes))
+  problems.list.push(...refusedChanges(tools, state, changes))
   const checked = problems.checked(changes)
   if (checked._tag === "Faulty") return faulty("change", checked.problems)
   const refusal = await offer(conversation, {

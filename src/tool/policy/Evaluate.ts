@@ -8,7 +8,7 @@ import type { Evaluate, Grant, PolicyQuestion, PolicyVerdict } from "./Port.ts"
 import { type Rule, readRule } from "./Rule.ts"
 
 /** What the configured rules say together. */
-interface Ruling {
+export interface Ruling {
   readonly decision: "allow" | "ask" | "deny" | "none"
   readonly reason: string
   readonly rule?: Rule
@@ -51,6 +51,9 @@ const rulingOf = (facts: Facts): Ruling => {
   }
   return { decision: "none", reason: "" }
 }
+
+/** What the rules alone say: neither mode nor permissions. */
+export const rulingFor = (question: PolicyQuestion): Ruling => rulingOf(factsOf(question))
 
 /** Its arguments tell of something that it would do. */
 const isTelling = ({ command, network, url, writes = [] }: PolicyQuestion["access"]): boolean =>

@@ -4,8 +4,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach } from "vitest"
-import type { Runner } from "#src/autonomy/Desk.ts"
+import type { Runner, RunnerRuling } from "#src/autonomy/Desk.ts"
 import type { FunctionTool } from "#src/tool/FunctionTools.ts"
+import { commandRuling } from "#src/tool/policy/CommandRules.ts"
 import type { ProcessEnded, ProcessRequest } from "#src/tool/process/Port.ts"
 import { effectTool, tool } from "../runtime/tools.ts"
 
@@ -13,10 +14,15 @@ import { effectTool, tool } from "../runtime/tools.ts"
 export class TestRunner implements Runner {
   readonly contained: boolean
   readonly commands: Array<string> = []
+  /** Of the policy. */
+  rules: ReadonlyArray<unknown> = []
 
   constructor(options: { readonly contained: boolean } = { contained: true }) {
     this.contained = options.contained
   }
+
+  ruling: Runner["ruling"] = (state, _agentId, argv): RunnerRuling =>
+    commandRuling(argv, { rules: this.rules, workspace: undefined, nowMs: state.last_ms, contained: this.contained })
 
   run(request: ProcessRequest): Promise<ProcessEnded> {
     this.commands.push(request.argv.join(" "))

@@ -1,8 +1,9 @@
 // A person's yes to a call. Arguments that were changed are checked and put to the policy again before it is taken: they
-// may be wrong, or be what a rule denies. A yes for good is written down for the server when it is durable.
+// may be wrong, or be what a rule denies. A yes for longer also answers the questions of the conversation that wait and
+// that it covers, each on record as answered by the same person; one for good is written down for the server as well.
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/Decide.ts"
-import { callOf } from "../machine/Select.ts"
+import { callOf, pendingApprovals } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { CallId } from "../rune/Ids.ts"
 import type { ApprovalScope, Learns } from "../rune/kinds/tool.ts"
@@ -43,6 +44,14 @@ const refused = (refusal: Refusal): CommandRefused => new CommandRefused({ refus
 const edited = (call: CallState, { arguments: changed }: ApprovalAnswer): CallState =>
   changed === undefined ? call : { ...call, arguments: changed, arguments_hash: canonicalHash(changed) }
 
+type Granted = ConversationState["grants"][number]
+
+/** Somebody else answered first, or the question is gone: nothing is left to be answered. */
+const unlessRefused = (error: unknown): undefined => {
+  if (!(error instanceof CommandRefused)) throw error
+  return undefined
+}
+
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The rule for the scope of the answer; one for good says who gave it. */
@@ -65,11 +74,35 @@ export class Approvals {
     const rule = await this.ruleOf(await conversations.state(conversationId), answer)
     const command = { _tag: "ApproveCall", ...answer, ...(rule === undefined ? {} : { rule }) } as const
     const submitted = await conversations.submit(conversationId, command, idempotency)
-    if (answer.scope !== "rule") return submitted
-    // What is on record is written down, also when the same answer comes a second time after a crash.
+    if (answer.scope === "once") return submitted
+    // What is on record takes effect, also when the same answer comes a second time after a crash.
     const { grants } = await conversations.state(conversationId)
     const granted = grants.findLast((grant) => grant.event_id === submitted.event_id)
-    return { ...submitted, learnt: await this.learn(granted?.rule, answer) }
+    if (granted !== undefined) await this.answerCovered(conversationId, granted, answer)
+    return answer.scope === "rule" ? { ...submitted, learnt: await this.learn(granted?.rule, answer) } : submitted
+  }
+
+  /** The questions that wait and that nobody would have been asked any more: each is answered by itself. */
+  private async answerCovered(conversationId: string, granted: Granted, given: ApprovalAnswer): Promise<void> {
+    const { approver, channel } = given
+    const { conversations } = this.options
+    for (const { call_id } of pendingApprovals(await conversations.state(conversationId))) {
+      const state = await conversations.state(conversationId)
+      const call = callOf(state, call_id)
+      if (call?.status !== "awaiting_approval" || !(await this.isCovered(state, call, granted))) continue
+      const { arguments_hash } = call
+      await conversations
+        .submit(conversationId, { _tag: "ApproveCall", call_id, scope: "once", arguments_hash, approver, channel })
+        .catch(unlessRefused)
+    }
+  }
+
+  /** This permission makes the difference: what something else allows by now, this person has not allowed. */
+  private async isCovered(state: ConversationState, call: CallState, granted: Granted): Promise<boolean> {
+    const { tools } = this.options
+    if ((await tools.authorize(state, call))._tag !== "Allow") return false
+    const without = { ...state, grants: state.grants.filter((grant) => grant.event_id !== granted.event_id) }
+    return (await tools.authorize(without, call))._tag !== "Allow"
   }
 
   /** What the permission is bound to; throws CommandRefused for changed arguments that are wrong or denied. */

@@ -1,10 +1,17 @@
-// Goal: a yes to a changed call lasts no longer than it can be bound to that call. Method: a real question on record, and
-// a policy that offers what each case says.
+// Goal: a yes to a changed call lasts no longer than it can be bound to that call, and a yes for longer answers the questions
+// that wait and that it covers, and no others. Method: real questions on record; a policy that offers what each case says,
+// and the real one.
 import { describe, expect, it } from "vitest"
 import { Approvals } from "#src/conversation/Approvals.ts"
+import { CommandRefused } from "#src/conversation/Errors.ts"
 import type { Command } from "#src/machine/Command.ts"
 import type { CallId } from "#src/rune/Ids.ts"
 import type { ApprovalScope, Learns } from "#src/rune/kinds/tool.ts"
+import type { BeforeCall } from "#src/tool/Port.ts"
+import { evaluate } from "#src/tool/policy/Evaluate.ts"
+import { makeRouter } from "#src/tool/Router.ts"
+import { fixedSource } from "#src/tool/Source.ts"
+import type { Tool } from "#src/tool/Tool.ts"
 import { callItem, Story, shellTool } from "../support/story.ts"
 
 const callId = "call_1" as CallId
@@ -68,5 +75,115 @@ describe("a yes to a changed call", () => {
     const [once] = await answered("once", undefined)
     expect(once).toMatchObject({ _tag: "ApproveCall", scope: "once" })
     expect(once).not.toHaveProperty("rule")
+  })
+})
+
+const bash: Tool = {
+  name: "bash",
+  description: "runs a command",
+  parameters: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
+  ...shellTool,
+  provenance: "builtin",
+  sandboxed: true,
+  access: ({ command }) => ({ command: String(command) }),
+  preview: async ({ command }) => ({ title: String(command) }),
+  run: async () => ({ status: "success", output: "" })
+}
+
+/** A batch of commands that all wait for an answer, with the real policy and the real machine. */
+const waiting = async (commands: ReadonlyArray<string>, more: { readonly beforeCall?: BeforeCall } = {}) => {
+  const rules: Array<unknown> = []
+  const story = new Story().ready({ workspace: "/w", policy: { mode: "auto" } })
+  story.inBatch(...commands.map((command) => callItem("bash", shellTool, JSON.stringify({ command }))))
+  const tools = makeRouter({
+    sources: [fixedSource([bash])],
+    evaluate,
+    sandbox: { level: "bubblewrap", contained: true },
+    rules,
+    ...more
+  })
+  const ids = story.state.calls.map(({ call_id }) => call_id)
+  for (const call of story.state.calls) {
+    const verdict = await tools.authorize(story.state, call)
+    if (verdict._tag !== "Ask") throw new Error(verdict._tag)
+    const { _tag, ...question } = verdict
+    story.run({ _tag: "RequireApproval", call_id: call.call_id, ...question })
+  }
+  const approvals = new Approvals({
+    conversations: {
+      state: async () => story.state,
+      submit: async (_id, command, idempotency) => {
+        const verdict = story.send(command, idempotency)
+        if (verdict._tag === "Refused") throw new CommandRefused({ refusal: verdict.refusal, command: command._tag })
+        return { event_id: verdict._tag === "Accepted" ? story.state.head : verdict.outcome.last_event_id, runes: [] }
+      }
+    },
+    tools,
+    learn: async () => undefined
+  })
+  const approve = (at: number, scope: ApprovalScope, approver = "ada") => {
+    const { arguments_hash } = story.state.calls.find(({ call_id }) => call_id === ids[at])!
+    const answer = { call_id: ids[at]!, scope, arguments_hash, approver, channel: "cli" }
+    return approvals.approve(story.conversationId, answer, { key: `answer ${at}`, hash: "h" })
+  }
+  const answers = () =>
+    story.runes.flatMap((rune) =>
+      rune.kind === "tool.approved"
+        ? [[ids.indexOf(rune.payload.call_id), rune.payload.scope, rune.payload.approver, rune.payload.channel]]
+        : []
+    )
+  return { story, rules, approve, answers }
+}
+
+describe("a yes for longer", () => {
+  it.each(["session", "rule"] as const)("(%s) answers the questions that wait and that it covers", async (scope) => {
+    const { answers, approve, story } = await waiting(["ls -a", "ls  '-a'", "rm x", "ls -a; rm x", "ls -a"])
+    await approve(0, scope)
+    expect(answers()).toEqual([
+      [0, scope, "ada", "cli"],
+      [1, "once", "ada", "cli"],
+      [4, "once", "ada", "cli"]
+    ])
+    expect(story.state.calls.map(({ status }) => status).slice(2, 4)).toEqual([
+      "awaiting_approval",
+      "awaiting_approval"
+    ])
+    expect(story.state.decisions.map(({ approver, decision }) => [approver, decision])).toEqual(
+      Array.from({ length: 3 }, () => ["ada", "approved"])
+    )
+  })
+
+  it("once answers nothing else", async () => {
+    const { answers, approve } = await waiting(["ls -a", "ls -a"])
+    await approve(0, "once")
+    expect(answers()).toEqual([[0, "once", "ada", "cli"]])
+  })
+
+  it("given again under the same key answers what a crash left unanswered, once", async () => {
+    const { answers, approve, story } = await waiting(["ls -a", "ls -a"])
+    const [call] = story.state.calls
+    const answer = { call_id: call!.call_id, scope: "session", approver: "ada", channel: "cli" } as const
+    story.run({ _tag: "ApproveCall", ...answer }, { key: "answer 0", hash: "h" })
+    expect(answers()).toHaveLength(1)
+    await approve(0, "session")
+    await approve(0, "session")
+    expect(answers()).toEqual([
+      [0, "session", "ada", "cli"],
+      [1, "once", "ada", "cli"]
+    ])
+  })
+
+  it("does not answer for a hook that asks, nor for what a rule denies or allows by now", async () => {
+    const asks: BeforeCall = async (state, call) =>
+      call.call_id === state.calls[1]?.call_id ? { _tag: "Ask", reason: "the hook asks" } : undefined
+    const hooked = await waiting(["ls -a", "ls -a"], { beforeCall: asks })
+    await hooked.approve(0, "session")
+    expect(hooked.answers()).toEqual([[0, "session", "ada", "cli"]])
+    for (const decision of ["deny", "allow"] as const) {
+      const { answers, approve, rules } = await waiting(["ls -a", "ls -a"])
+      rules.push({ decision, tool: "bash", command: ["ls", "**"] })
+      await approve(0, "session")
+      expect(answers()).toEqual([[0, "session", "ada", "cli"]])
+    }
   })
 })

@@ -30,6 +30,10 @@ const replies: ReadonlyArray<ReplySpec> = [
   onWord("count", "bash", { command: "echo ran >> count.txt" }),
   onWord("list", "bash", { command: "ls  -a" }),
   onWord("other", "bash", { command: "ls -a; rm -f x" }),
+  {
+    when: { input: "^twice", step: 1 },
+    play: [use("bash", { command: "ls -d" }), use("bash", { command: "ls  '-d'" }), use("bash", { command: "ls -r" })]
+  },
   onWord("plain", "bash", { command: "ls -l" }),
   onWord("write", "write_file", { path: "a.txt", content: "one\n" }),
   onWord("again", "write_file", { path: "b.txt", content: "two\n" }),
@@ -287,6 +291,24 @@ describe("a permission for longer", () => {
     await socket.ok("approval.deny", { conversation_id: id, call_id: "call_3" })
     const elsewhere = await create(socket)
     expect((await said(socket, elsewhere, "list")).questions).toBe(1)
+  })
+
+  it("answers what already waits and is covered, and leaves the rest to be asked", async () => {
+    const socket = await connect()
+    const id = await create(socket)
+    const item = await asked(socket, id, "twice", 3)
+    if (!(item["choices"] as ReadonlyArray<string>).includes("session")) return
+    await socket.ok("approval.approve", answerOf(item, { scope: "session" }))
+    const { items } = await socket.ok("approval.list", { conversation_id: id })
+    expect(items).toMatchObject([{ arguments: { command: "ls -r" } }])
+    await socket.ok("approval.approve", answerOf((items as ReadonlyArray<Json>)[0]!))
+    await waitForEnd(socket, id)
+    const audited: ReadonlyArray<Json> = json(["audit", id]).items
+    expect(audited.map(({ by, decision, scope }) => [decision, scope, by])).toEqual([
+      ["approved", "session", "local"],
+      ["approved", "once", "local"],
+      ["approved", "once", "local"]
+    ])
   })
 
   it("for files covers the workspace by the same tool", async () => {

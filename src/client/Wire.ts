@@ -109,7 +109,16 @@ export interface ConversationSummary extends ConversationItem {
   readonly tool_calls: number
   readonly cost_usd: number
   /** The goal that is pursued, or was last. */
-  readonly plan: { readonly plan_id: string; readonly status: string; readonly goal: string } | null
+  readonly plan: PlanItem | null
+}
+
+export interface PlanItem {
+  readonly plan_id: string
+  readonly status: string
+  readonly goal: string
+  /** Goes up with every plan that is handed in; a yes or no says which one it is about. */
+  readonly revision: number
+  readonly tasks: ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
 export interface OpenToolCall {

@@ -158,6 +158,23 @@ describe("echs goal on a repository whose tests fail", () => {
     expect(testsPass()).toBe(false)
   })
 
+  it("takes a yes for the plan that was seen, and refuses it when there is another by now", async () => {
+    const asked = goal("goal-rejected", "--review", "--detach", "--json", "write a letter")
+    const { conversation_id: id } = JSON.parse(asked.stdout)
+    const shown = () => echs("plan", "show", id).stdout
+    await expect.poll(shown, { timeout: 20_000 }).toContain("revision 1 of the plan")
+    expect(shown()).toMatch(/1\. .*checked by /s)
+    expect(echs("plan", "reject", id, "--revision", "1", "--reason", "check it, too").code).toBe(0)
+    await expect.poll(shown, { timeout: 20_000 }).toContain("revision 2 of the plan")
+    const late = echs("plan", "approve", id, "--revision", "1")
+    expect(late).toMatchObject({ code: 6, stdout: "" })
+    expect(late.stderr).toContain("the plan is at revision 2 by now, not 1")
+    expect(echs("plan", "approve", id, "--revision", "two").code).toBe(2)
+    const approved = JSON.parse(echs("plan", "approve", "--json", id).stdout)
+    expect(approved).toMatchObject({ revision: 2, event_id: expect.any(Number) })
+    echs("plan", "cancel", id)
+  })
+
   it("works in the directory that is meant from where it is called", () => {
     const run = goal(scenarioFile, "--review", "--detach", "--json", "--workspace", "src", "make the tests pass")
     const { conversation_id: id } = JSON.parse(run.stdout)
@@ -226,7 +243,8 @@ describe("a goal where there is no sandbox", () => {
       const terminal = recordingTerminal(answers === undefined ? {} : { answers })
       const { signal } = new AbortController()
       const following = followGoal({ client, terminal, conversationId, planId, signal, review: false })
-      await expect.poll(terminal.complaints, { timeout: 20_000 }).toContain(`echs plan approve ${conversationId}`)
+      const how = `echs plan approve ${conversationId} --revision 1`
+      await expect.poll(terminal.complaints, { timeout: 20_000 }).toContain(how)
       const unseen = { conversation_id: conversationId, plan_id: planId, revision: 7 }
       await expect(client.call("plan.approve", unseen)).rejects.toMatchObject({ code: "invalid_state" })
       expect(commandOn(data)(["plan", "approve", conversationId]).code).toBe(0)

@@ -24,7 +24,7 @@ const objectOf = (value: unknown): Payload => (typeof value === "object" && valu
 const listOf = (value: unknown): ReadonlyArray<Payload> => (Array.isArray(value) ? value.map(objectOf) : [])
 const countOf = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
 
-const taskOf = (task: Payload): BoardTask => ({
+export const taskOf = (task: Payload): BoardTask => ({
   task_id: textOf(task["task_id"]),
   title: textOf(task["title"]),
   depends_on: (Array.isArray(task["depends_on"]) ? task["depends_on"] : []).map(String),

@@ -82,9 +82,8 @@ const judge = async (
     : undefined
   if (signal.aborted) return
   if (answer === undefined || answer === "") {
-    terminal.complain(
-      `the plan waits: echs plan approve ${conversationId}, or echs plan reject ${conversationId} --reason …\n`
-    )
+    const which = revision === undefined ? conversationId : `${conversationId} --revision ${revision}`
+    terminal.complain(`the plan waits: echs plan approve ${which}, or echs plan reject ${which} --reason …\n`)
     return
   }
   try {

@@ -1,9 +1,10 @@
 // `echs goal`: hands a goal to the server and follows it to its end; the exit code tells whether it was met. `echs plan`
 // answers for a plan that waits, and stops one that should not go on.
 import { resolve } from "node:path"
-import type { Client } from "../../client/Client.ts"
+import type { Client, PlanItem } from "../../client/Client.ts"
 import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
+import { planText } from "../goal/PlanView.ts"
 import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
@@ -113,26 +114,50 @@ const reportOf = async (client: Client, conversationId: string, board: Board) =>
   }
 }
 
+const planOf = async (client: Client, conversationId: string): Promise<PlanItem> => {
+  const { plan } = await client.call("conversation.get", { conversation_id: conversationId })
+  if (plan === null) throw new UsageError(`${conversationId} has no goal`)
+  return plan
+}
+
+/** A yes or no is about the plan that was seen: the one that was named, or the one that is shown here. */
+const answered = (plan: PlanItem, given: string | undefined): { readonly revision?: number } => {
+  const revision = wholeNumber("revision", given, 1) ?? plan.revision
+  return revision === 0 ? {} : { revision }
+}
+
 export const makePlan = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "plan",
-    takes: "approve|reject|cancel CONVERSATION",
+    takes: "show|approve|reject|cancel CONVERSATION",
     positionals: { min: 2, max: 2 },
-    options: { reason: { type: "string", value: "TEXT", help: "why; a planner that is told can do better" } },
+    options: {
+      reason: { type: "string", value: "TEXT", help: "why; a planner that is told can do better" },
+      revision: { type: "string", value: "NUMBER", help: "of the plan that was seen; another one is refused" }
+    },
     example: "echs plan reject last --reason 'leave the public names alone'",
-    run: async ({ answer, client, positionals: [what = "", named = ""], values }) => {
-      const action = oneOf("action", what, ["approve", "reject", "cancel"])
-      if (action === undefined) throw new UsageError("takes approve, reject or cancel")
+    run: async ({ answer, client, positionals: [what = "", named = ""], terminal, values }) => {
+      const action = oneOf("action", what, ["show", "approve", "reject", "cancel"])
+      if (action === undefined) throw new UsageError("takes show, approve, reject or cancel")
       const conversationId = await findConversation(client, named)
-      const { plan } = await client.call("conversation.get", { conversation_id: conversationId })
-      const planId = plan?.plan_id
-      if (planId === undefined) throw new UsageError(`${conversationId} has no goal`)
+      const plan = await planOf(client, conversationId)
+      const { plan_id: planId } = plan
+      const shown = planText(plan, terminal)
+      if (action === "show") {
+        answer({ conversation_id: conversationId, ...plan }, () => shown)
+        return exitCode.done
+      }
+      const seen = action === "cancel" ? {} : answered(plan, values.revision)
       const done = await client.call(`plan.${action}`, {
         conversation_id: conversationId,
         plan_id: planId,
+        ...seen,
         ...(values.reason === undefined ? {} : { reason: values.reason })
       })
-      answer({ conversation_id: conversationId, plan_id: planId, ...done }, () => `${planId}: ${action}\n`)
+      answer(
+        { conversation_id: conversationId, plan_id: planId, ...seen, ...done },
+        () => `${action === "cancel" ? "" : shown}${planId}: ${action}\n`
+      )
       return exitCode.done
     }
   })

@@ -13,7 +13,7 @@ describe("a whole system from a seed", () => {
     const sum = { runes: 0, lives: 0, turns: 0, sideEffects: 0 }
     for (let story = 0; story < stories; story++) {
       const told = await new Simulated((first + story) >>> 0).run()
-      sum.runes += told.runes
+      sum.runes += told.logs.flat().length
       sum.lives += told.lives
       sum.turns += told.turns
       sum.sideEffects += told.sideEffects
@@ -27,5 +27,19 @@ describe("a whole system from a seed", () => {
     expect(sum.lives).toBeGreaterThan(stories)
     expect(sum.turns).toBeGreaterThan(stories)
     expect(sum.sideEffects).toBeGreaterThan(0)
+  }, 600_000)
+
+  it("is the same to the last rune when it is told again", async () => {
+    const first = seedFor("stories told twice")
+    const stories = count("stories told twice", { fast: 10, soak: 500 })
+    let runes = 0
+    for (let story = 0; story < stories; story++) {
+      const seed = (first + story) >>> 0
+      const once = await new Simulated(seed).run()
+      const again = await new Simulated(seed).run()
+      expect(again, `seed ${seed}`).toEqual(once)
+      runes += once.logs.flat().length
+    }
+    reportCount("runes of stories told twice, all the same", runes)
   }, 600_000)
 })

@@ -15,7 +15,7 @@ import { makeConversations, type RuntimeOptions } from "#src/conversation/Runtim
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import type { AgentSpec, Command } from "#src/machine/Command.ts"
 import type { AgentState, ConversationState } from "#src/machine/State.ts"
-import { makeRegistry, type RegistryConfig } from "#src/provider/Registry.ts"
+import { makeRegistry, type Registry, type RegistryConfig } from "#src/provider/Registry.ts"
 import { type IdSource, seededIdSource } from "#src/rune/IdSource.ts"
 import { type AgentId, type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import type { Kind } from "#src/rune/Kinds.ts"
@@ -41,10 +41,14 @@ export interface WorldOptions
   readonly snapshots?: boolean
   /** Between the runtime and the store, to hold back, to refuse, to look. */
   readonly wrapStore?: (store: RuneStore) => RuneStore
+  /** Between the runtime and the models. */
+  readonly wrapRegistry?: (registry: Registry) => Registry
   readonly busy?: () => boolean
   readonly ready?: () => Promise<void>
   /** Bytes of a journal file, where many worlds are opened on simulated disks. */
   readonly journalFileBytes?: number
+  /** Random bytes for the log, where a test wants the same ones again. */
+  readonly randomHex?: (bytes: number) => string
   /** The next open of the same disk continues these ids. */
   readonly idSeed?: number
   /** The logs are not meant to be well-formed, or are checked by the test itself. */
@@ -77,7 +81,10 @@ const isPort = (tools: NonNullable<WorldOptions["tools"]>): tools is RuntimeOpti
 
 export class World {
   readonly conversations: Conversations
+  /** The store as the runtime sees it. */
   readonly store: RuneStore
+  /** The store itself, for whoever judges. */
+  readonly record: RuneStore
   readonly snapshots: Snapshots | undefined
   readonly ids: IdSource
   /** Runes in the order in which they became durable, by conversation. */
@@ -93,8 +100,8 @@ export class World {
     this.options = options
     this.runelog = runelog
     this.ids = seededIdSource(options.idSeed ?? 7)
-    const store = new RuneStore({ runelog, onDurable: (id, runes) => this.note(id as ConversationId, runes) })
-    this.store = options.wrapStore?.(store) ?? store
+    this.record = new RuneStore({ runelog, onDurable: (id, runes) => this.note(id as ConversationId, runes) })
+    this.store = options.wrapStore?.(this.record) ?? this.record
     this.snapshots =
       options.snapshots === true && disk !== undefined
         ? new Snapshots({ disk, directory: `${directory}/snapshots`, shape: snapshotShape })
@@ -105,9 +112,14 @@ export class World {
   static async open(options: WorldOptions = {}): Promise<World> {
     const disk = options.disk ?? (options.directory === undefined ? makeDiskMemory() : undefined)
     const directory = options.directory ?? "/data"
-    const { journalFileBytes = testLimits.journalFileBytes } = options
-    const limits = { ...testLimits, journalFileBytes }
-    const runelog = await Runelog.open({ directory, limits, ...(disk === undefined ? {} : { disk }) })
+    const { journalFileBytes = testLimits.journalFileBytes, monotonicMs, randomHex } = options
+    const runelog = await Runelog.open({
+      directory,
+      limits: { ...testLimits, journalFileBytes },
+      ...(disk === undefined ? {} : { disk }),
+      ...(monotonicMs === undefined ? {} : { nowMs: monotonicMs }),
+      ...(randomHex === undefined ? {} : { randomHex })
+    })
     return new World(runelog, disk, directory, options)
   }
 
@@ -121,8 +133,14 @@ export class World {
       serverUrl,
       snapshots: _,
       tools = [],
+      wrapRegistry = (registry) => registry,
       ...rest
     } = this.options
+    const registry = makeRegistry({
+      ...providersOf(serverUrl),
+      ...(scenarios === undefined ? {} : { scenarios }),
+      ...(models === undefined ? {} : { models })
+    })
     return {
       clock: { nowMs: () => Date.now() },
       random: () => 0,
@@ -131,11 +149,7 @@ export class World {
       ids: this.ids,
       store: this.store,
       pressure: { busy: busy ?? (() => this.runelog.busy), ready: ready ?? (() => this.runelog.ready()) },
-      registry: makeRegistry({
-        ...providersOf(serverUrl),
-        ...(scenarios === undefined ? {} : { scenarios }),
-        ...(models === undefined ? {} : { models })
-      }),
+      registry: wrapRegistry(registry),
       tools: isPort(tools) ? tools : functionTools(tools),
       ...(this.snapshots === undefined
         ? {}

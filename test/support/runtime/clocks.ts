@@ -1,5 +1,5 @@
 // Clocks for the runtime under test: one that runs faster than real time, so that retries and limits of minutes are
-// over in a moment, and one whose wall time a test sets.
+// over in a moment, one whose wall time a test sets, and one on which nothing passes unless a test lets it.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -40,4 +40,72 @@ export class SetClock {
   }
 
   readonly nowMs = (): number => this.ms
+}
+
+interface Sleeper {
+  readonly dueMs: number
+  readonly wake: () => void
+}
+
+/**
+ * Time that a test owns altogether: it passes by `pass`, for everything that sleeps through Effect, and wall time can be
+ * set apart from it, as people and machines that slept do.
+ */
+export class OwnClock {
+  private passedMs = 0
+  private wallAheadMs: number
+  private sleepers: Array<Sleeper> = []
+
+  constructor(startMs = 1_763_251_200_000) {
+    this.wallAheadMs = startMs
+  }
+
+  readonly nowMs = (): number => this.wallAheadMs + this.passedMs
+  readonly monotonicMs = (): number => this.passedMs
+
+  /** Sets the wall clock ahead, or back; nobody who sleeps notices. */
+  setWall(byMs: number): void {
+    this.wallAheadMs += byMs
+  }
+
+  /** How many sleep now. */
+  get sleeping(): number {
+    return this.sleepers.length
+  }
+
+  /** Lets time pass, and wakes whoever has slept long enough, the earliest first. */
+  pass(byMs: number): void {
+    this.passedMs += byMs
+    const due = this.sleepers.filter(({ dueMs }) => dueMs <= this.passedMs).sort((a, b) => a.dueMs - b.dueMs)
+    if (due.length === 0) return
+    this.sleepers = this.sleepers.filter(({ dueMs }) => dueMs > this.passedMs)
+    for (const { wake } of due) wake()
+  }
+
+  private readonly sleep = (duration: Duration.Duration): Effect.Effect<void> => {
+    const millis = Duration.toMillis(duration)
+    if (!Number.isFinite(millis)) return Effect.never
+    return Effect.callback((resume) => {
+      const sleeper = { dueMs: this.passedMs + millis, wake: () => resume(Effect.void) }
+      this.sleepers.push(sleeper)
+      return Effect.sync(() => {
+        this.sleepers = this.sleepers.filter((one) => one !== sleeper)
+      })
+    })
+  }
+
+  /** Runs fibers on this clock. */
+  readonly runFork: RunFork = ((): RunFork => {
+    const nanos = (ms: number): bigint => BigInt(Math.round(ms)) * 1_000_000n
+    const clock: Clock.Clock = {
+      currentTimeMillisUnsafe: this.nowMs,
+      currentTimeMillis: Effect.sync(this.nowMs),
+      currentTimeNanosUnsafe: () => nanos(this.nowMs()),
+      currentTimeNanos: Effect.sync(() => nanos(this.nowMs())),
+      monotonicTimeNanosUnsafe: () => nanos(this.passedMs),
+      monotonicTimeNanos: Effect.sync(() => nanos(this.passedMs)),
+      sleep: (duration) => this.sleep(duration)
+    }
+    return Effect.runForkWith(Context.make(Clock.Clock, clock)) as RunFork
+  })()
 }

@@ -1,6 +1,12 @@
 // What a file of hooks comes to: hooks that a batch of calls has to go through, and hooks of events. Where a hook comes
 // from decides what it may have: a file of the workspace grants itself neither network nor variables of the server.
+import type { ConversationState } from "../machine/State.ts"
 import type { EffectClass, HookFailurePolicy } from "../rune/kinds/shared.ts"
+
+/** What hooks need of a conversation; it may be one that is only about to be. */
+export type HookScene = Pick<ConversationState, "conversation_id"> & {
+  readonly session: Pick<ConversationState["session"], "config">
+}
 
 export type HookOrigin = "data" | "workspace"
 

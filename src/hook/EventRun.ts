@@ -1,12 +1,11 @@
 // Runs the hooks of one event, one after the other, and puts together what they decided. The strictest word counts.
-import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { type Decision, decisionOf } from "./Decision.ts"
-import type { EventHook } from "./Definition.ts"
+import type { EventHook, HookScene } from "./Definition.ts"
 import { type ProgramOptions, placeEnvironment, runProgram } from "./Program.ts"
 
 export interface EventRequest {
-  readonly state: ConversationState
+  readonly state: HookScene
   readonly agentId: AgentId | null
   readonly workspace: string
   readonly told: Readonly<Record<string, unknown>>

@@ -5,7 +5,7 @@ import { workspaceOf } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
-import type { EventHook, HookEvent } from "./Definition.ts"
+import type { EventHook, HookEvent, HookScene } from "./Definition.ts"
 import { contextOf, type HookWord, runEventHooks } from "./EventRun.ts"
 import type { HookLibrary } from "./Library.ts"
 import type { ProgramOptions } from "./Program.ts"
@@ -18,6 +18,8 @@ export type Objection =
 export type PromptVerdict =
   | { readonly _tag: "Pass"; readonly content: Content }
   | { readonly _tag: "Blocked"; readonly reason: string }
+
+type PromptScene = HookScene & Pick<ConversationState, "turns" | "agents">
 
 const textOf = (content: Content): string =>
   typeof content === "string"
@@ -59,8 +61,8 @@ export class HookGate {
     return objectionOf(words)
   }
 
-  /** What SessionStart and UserPromptSubmit make of a message of a person. */
-  readonly beforePrompt = async (state: ConversationState, content: Content): Promise<PromptVerdict> => {
+  /** What SessionStart and UserPromptSubmit make of a message or a goal of a person. */
+  readonly beforePrompt = async (state: PromptScene, content: Content): Promise<PromptVerdict> => {
     const { workspace } = state.session.config
     if (workspace === undefined) return { _tag: "Pass", content }
     const isFirst = state.turns === 0 && state.agents.every(({ turn, queue }) => turn === null && queue.length === 0)
@@ -73,7 +75,7 @@ export class HookGate {
   }
 
   private async ask(
-    state: ConversationState,
+    state: HookScene,
     event: HookEvent,
     more: object,
     workspace: string,
@@ -85,7 +87,7 @@ export class HookGate {
     return runEventHooks(this.options, hooks, { state, agentId: null, workspace, told, signal: never })
   }
 
-  private of(state: ConversationState, event: HookEvent): ReadonlyArray<EventHook> {
+  private of(state: HookScene, event: HookEvent): ReadonlyArray<EventHook> {
     return this.library.hooksOf(state).events.filter((hook) => hook.event === event)
   }
 }

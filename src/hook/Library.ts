@@ -7,7 +7,7 @@ import { errorTable } from "../machine/ErrorTable.ts"
 import { limits } from "../machine/Limits.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
-import { type HookOrigin, type HookSet, noHookSet, type ParsedHooks } from "./Definition.ts"
+import { type HookOrigin, type HookScene, type HookSet, noHookSet, type ParsedHooks } from "./Definition.ts"
 import { hookLimits } from "./Limits.ts"
 import { parseHooks } from "./Parse.ts"
 
@@ -77,7 +77,7 @@ export class HookLibrary {
   }
 
   /** The hooks of a conversation, in the order in which they run. */
-  hooksOf(state: ConversationState): HookSet {
+  hooksOf(state: HookScene): HookSet {
     return joined(this.usable(state).flatMap(({ parsed }) => (parsed._tag === "Hooks" ? [parsed.set] : [])))
   }
 
@@ -98,14 +98,14 @@ export class HookLibrary {
     return [...invalid, ...untrusted].filter((one) => !isTold(one))
   }
 
-  private usable(state: ConversationState): ReadonlyArray<HookFile> {
+  private usable(state: HookScene): ReadonlyArray<HookFile> {
     const own = this.file(join(this.options.dataDirectory, "hooks.json"), { origin: "data", isSettings: false })
     const isGranted = this.options.isContained && state.session.config.policy?.mode === "full_access"
     const granted = this.ofWorkspace(state).filter(({ sha256 }) => isGranted || this.options.isTrusted(sha256))
     return own === undefined ? granted : [own, ...granted]
   }
 
-  private ofWorkspace(state: ConversationState): ReadonlyArray<HookFile> {
+  private ofWorkspace(state: HookScene): ReadonlyArray<HookFile> {
     const { workspace } = state.session.config
     if (workspace === undefined) return []
     const { hooks, settings } = workspacePlaces(workspace)

@@ -1,8 +1,7 @@
 // Running the command of a hook: in the workspace, with an environment of a few known names, told on its standard input
 // what happened, ended with all it started when its time is over.
-import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { HookReach } from "./Definition.ts"
+import type { HookReach, HookScene } from "./Definition.ts"
 import { hookLimits } from "./Limits.ts"
 
 /** What hooks need of whatever runs programs. */
@@ -75,10 +74,7 @@ export const runProgram = async (options: ProgramOptions, command: HookCommand):
 }
 
 /** What every hook finds in its environment about where it runs. */
-export const placeEnvironment = (
-  state: ConversationState,
-  agentId: AgentId | null
-): Readonly<Record<string, string>> => ({
+export const placeEnvironment = (state: HookScene, agentId: AgentId | null): Readonly<Record<string, string>> => ({
   ECHS_CONVERSATION_ID: state.conversation_id,
   ...(agentId === null ? {} : { ECHS_AGENT_ID: agentId }),
   // Hooks written for Claude Code find their project by this name.

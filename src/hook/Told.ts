@@ -3,7 +3,7 @@
 import type { CallState, ConversationState, HookState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { claudeInputOf, claudeNameOf } from "./ClaudeNames.ts"
-import type { HookEvent } from "./Definition.ts"
+import type { HookEvent, HookScene } from "./Definition.ts"
 import { hookLimits } from "./Limits.ts"
 
 const fitted = (value: unknown): unknown => {
@@ -40,11 +40,7 @@ export const toldOfBatch = (
 const modes: Readonly<Record<string, string>> = { read_only: "plan", auto: "default", full_access: "bypassPermissions" }
 
 /** What every event tells. There is no transcript file here: the log is read through the server. */
-export const toldOfEvent = (
-  state: ConversationState,
-  event: HookEvent,
-  more: object
-): Readonly<Record<string, unknown>> => ({
+export const toldOfEvent = (state: HookScene, event: HookEvent, more: object): Readonly<Record<string, unknown>> => ({
   session_id: state.conversation_id,
   transcript_path: "",
   cwd: state.session.config.workspace ?? "",

@@ -71,8 +71,15 @@ export interface ForkQuery {
   readonly idempotency?: IdempotencyOf
 }
 
+type State = Awaited<ReturnType<Conversations["state"]>>
+
+/** What is told of a conversation, there already or about to be, to whoever has a say about what is said in it. */
+export type PromptScene = Pick<State, "conversation_id" | "turns" | "agents"> & {
+  readonly session: Pick<State["session"], "config">
+}
+
 export type PromptGate = (
-  state: Awaited<ReturnType<Conversations["state"]>>,
+  scene: PromptScene,
   content: Content
 ) => Promise<
   { readonly _tag: "Pass"; readonly content: Content } | { readonly _tag: "Blocked"; readonly reason: string }
@@ -91,7 +98,7 @@ export interface OperationContext {
   readonly figures: () => Readonly<Record<string, unknown>>
   /** Tools that clients run; absent where there are none. */
   readonly remoteTools?: RemoteTools
-  /** Has a say about messages before they are taken. */
+  /** Has a say about messages and goals before they are taken. */
   readonly beforePrompt?: PromptGate
   readonly principal: Principal
   /** The connection that asks, known by identity alone; absent where there is none. */

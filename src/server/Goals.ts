@@ -1,11 +1,14 @@
 // Goals and plans over the wire: a goal is handed in, with a conversation of its own or in one that is there; a plan that
-// waits is approved, rejected or cancelled. Each is one command, and answers when what it caused is durable.
+// waits is approved, rejected or cancelled. Hooks have their say about a goal before anything is there. Each is one command,
+// and answers when what it caused is durable.
 import { createHash } from "node:crypto"
 import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { AgentId, ConversationId, PlanId } from "../rune/Ids.ts"
+import type { Content } from "../rune/kinds/shared.ts"
 import type { FieldsOf } from "../wire/Operations.ts"
-import { type OperationContext, OperationFailed } from "./Context.ts"
+import { admitted } from "./Admission.ts"
+import { type OperationContext, OperationFailed, type PromptScene } from "./Context.ts"
 
 type Answer = Readonly<Record<string, unknown>>
 type GoalFields = FieldsOf<"goal.submit">
@@ -28,8 +31,14 @@ export interface Created {
 
 type CreateFields = FieldsOf<"conversation.create">
 
-export const createConversation = async (fields: CreateFields, context: OperationContext): Promise<Created> => {
-  const conversationId = `conv_${idFor(context, "conversation")}` as ConversationId
+const newConversationId = (context: OperationContext): ConversationId =>
+  `conv_${idFor(context, "conversation")}` as ConversationId
+
+export const createConversation = async (
+  fields: CreateFields,
+  context: OperationContext,
+  conversationId: ConversationId = newConversationId(context)
+): Promise<Created> => {
   const rootAgentId = `agt_${idFor(context, "agent")}` as AgentId
   const model = fields.model ?? context.defaultModel()
   const submitted = await context.conversations.create(
@@ -51,22 +60,49 @@ const secondKey = ({ idempotency }: OperationContext): OperationContext["idempot
     ? undefined
     : { ...idempotency, key: createHash("sha256").update(`goal\n${idempotency.key}`).digest("hex") }
 
-const placeOf = async (fields: GoalFields, context: OperationContext): Promise<ConversationId> => {
+/** The conversation that a goal is for: one that is there, or one that is made for it. */
+type GoalPlace =
+  | { readonly _tag: "There"; readonly conversationId: ConversationId }
+  | { readonly _tag: "New"; readonly conversationId: ConversationId; readonly create: CreateFields }
+
+const placeOf = (fields: GoalFields, context: OperationContext): GoalPlace => {
   const { auto_start: _a, budget: _b, conversation_id: id, goal, max_parallel: _m, options: _o, ...create } = fields
   if (id === undefined) {
     const title = create.title ?? goal.trim().split("\n", 1)[0]!.slice(0, 80)
-    return (await createConversation({ ...create, title }, context)).conversationId
+    return { _tag: "New", conversationId: newConversationId(context), create: { ...create, title } }
   }
   const extra = Object.keys(create)
-  if (extra.length === 0) return id
+  if (extra.length === 0) return { _tag: "There", conversationId: id }
   const message = `${extra.join(", ")}: chosen when a conversation is created, and ${id} is there already`
   throw new OperationFailed("bad_request", message)
 }
 
+const sceneOf = async (place: GoalPlace, { conversations }: OperationContext): Promise<PromptScene> =>
+  place._tag === "There"
+    ? conversations.state(place.conversationId)
+    : { conversation_id: place.conversationId, turns: 0, agents: [], session: { config: place.create } }
+
+/** Whether the same request was answered before: what was taken then is not put to hooks again. */
+const isTaken = async (place: GoalPlace, planId: PlanId, context: OperationContext): Promise<boolean> => {
+  const { conversations, idempotency, shelf } = context
+  if (idempotency === undefined || (await shelf.head(place.conversationId)) === 0) return false
+  return (await conversations.state(place.conversationId)).plan?.plan_id === planId
+}
+
+const textOf = (content: Content): string =>
+  typeof content === "string"
+    ? content
+    : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
+
 export const submitGoal = async (fields: GoalFields, context: OperationContext): Promise<Answer> => {
-  const conversationId = await placeOf(fields, context)
+  const place = placeOf(fields, context)
+  const { conversationId } = place
   const planId = `plan_${idFor(context, `plan of ${conversationId}`)}` as PlanId
-  const { auto_start = true, budget, goal, max_parallel, options } = fields
+  const { auto_start = true, budget, max_parallel, options } = fields
+  const goal = (await isTaken(place, planId, context))
+    ? fields.goal
+    : textOf(await admitted(context, () => sceneOf(place, context), fields.goal))
+  if (place._tag === "New") await createConversation(place.create, context, conversationId)
   const payload = {
     plan_id: planId,
     goal,

@@ -4,9 +4,9 @@ import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { Content } from "../rune/kinds/shared.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
+import { admitted } from "./Admission.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
 import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./Goals.ts"
 import { registerTools, takeResult } from "./RemoteTools.ts"
@@ -29,20 +29,12 @@ const create = async (fields: FieldsOf<"conversation.create">, context: Operatio
   return { conversation_id: conversationId, root_agent_id: rootAgentId, event_id: submitted.event_id }
 }
 
-/** What the hooks of the conversation make of a message. */
-const admitted = async (context: OperationContext, id: string, content: Content): Promise<Content> => {
-  if (context.beforePrompt === undefined) return content
-  const verdict = await context.beforePrompt(await context.conversations.state(id), content)
-  if (verdict._tag === "Blocked") throw new OperationFailed("invalid_state", verdict.reason, { state: "blocked" })
-  return verdict.content
-}
-
 const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
   const submitted = await submit(context, id, {
     _tag: "PostMessage",
     ...message,
-    content: await admitted(context, id, fields.content),
+    content: await admitted(context, () => context.conversations.state(id), fields.content),
     mode,
     principal: context.principal.name
   })

@@ -406,6 +406,42 @@ describe("hooks written for Claude Code", { timeout: 30_000 }, () => {
     expect(payload(await talk.socket.rune("turn.started", 2))["input"]).toBe("again")
   })
 
+  it("of UserPromptSubmit and SessionStart have their say about a goal as about a message", async () => {
+    const talk = await begin({
+      hooks: settings({
+        SessionStart: [{ matcher: "startup", hooks: [command("echo today is Tuesday")] }],
+        UserPromptSubmit: [
+          {
+            hooks: [
+              command('echo asked >> asked.txt; grep -q forbidden && { echo "not that word" >&2; exit 2; }; exit 0')
+            ]
+          }
+        ]
+      })
+    })
+    const { id, socket, workspace } = talk
+    const listed = async () => ((await socket.ok("conversation.list"))["items"] as ReadonlyArray<Json>).length
+    const wish = { workspace, model: "scripted/goal-success", policy: { mode: "full_access" } }
+    for (const place of [{ conversation_id: id }, wish]) {
+      const refused = await socket.error("goal.submit", { goal: "the forbidden goal", ...place })
+      expect(refused).toMatchObject({
+        code: "invalid_state",
+        message: "hook UserPromptSubmit[0.0]: not that word",
+        data: { state: "blocked" }
+      })
+    }
+    expect(kinds(talk).filter((kind) => kind.startsWith("plan."))).toEqual([])
+    expect(await listed()).toBe(1)
+    const key = { idempotency_key: "the same goal" }
+    const first = await socket.ok("goal.submit", { goal: "Write a letter", ...wish, ...key })
+    const asked = readFileSync(join(workspace, "asked.txt"), "utf8")
+    expect(await socket.ok("goal.submit", { goal: "Write a letter", ...wish, ...key })).toEqual(first)
+    expect(readFileSync(join(workspace, "asked.txt"), "utf8")).toBe(asked)
+    const { plan } = await socket.ok("conversation.get", { conversation_id: first["conversation_id"] })
+    expect(plan).toMatchObject({ goal: "Write a letter\n\ntoday is Tuesday" })
+    await socket.ok("plan.cancel", { conversation_id: first["conversation_id"], plan_id: first["plan_id"] })
+  })
+
   it("of Stop send the agent back to work, a bounded number of times", async () => {
     const talk = await begin({
       hooks: settings({ Stop: [{ hooks: [command("cat >> stops.json; echo not yet >&2; exit 2")] }] }),

@@ -4,10 +4,14 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Board } from "#src/cli/goal/Board.ts"
 import { GoalLines } from "#src/cli/goal/Lines.ts"
+import { goalFields, goalOptions } from "#src/cli/goal/Options.ts"
+import { makeVerb } from "#src/cli/Kit.ts"
 import { widthOf } from "#src/cli/render/Text.ts"
 import { decide } from "#src/cli/Turn.ts"
 import { type AnyRune, type Client, RequestFailed } from "#src/client/Client.ts"
 import { kinds } from "#src/rune/Kinds.ts"
+import { GoalOptions } from "#src/rune/kinds/plan.ts"
+import { Budget } from "#src/rune/kinds/shared.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const planId = "plan_0000000000000001"
@@ -174,5 +178,78 @@ describe("an answer that comes too late", () => {
 
   it("is a failure when it is anything else", async () => {
     await expect(answer("internal")).rejects.toBeInstanceOf(RequestFailed)
+  })
+})
+
+describe("the flags of echs goal", () => {
+  const asked = async (...args: ReadonlyArray<string>) => {
+    const terminal = recordingTerminal()
+    let fields: object | undefined
+    const verb = makeVerb({
+      name: "goal",
+      options: goalOptions,
+      example: "",
+      run: async ({ values }) => {
+        fields = goalFields(values, "/here")
+        return 0
+      }
+    })
+    const code = await verb.run(args, terminal)
+    return { code, fields, complaint: terminal.complaints() }
+  }
+
+  it("say everything that the protocol knows about a goal", async () => {
+    const budget = ["--tokens", "9", "--usd", "0.5", "--tool-calls", "7", "--time", "90s"]
+    const task = ["--task-tokens", "8", "--task-usd", "2", "--task-tool-calls", "6", "--task-time", "2h"]
+    const loop = ["--max-iterations", "4", "--max-replans", "0", "--stall-tokens", "5"]
+    const place = ["--workspace", "there", "--model", "a/b", "--title", "t", "--policy", "read_only", "--parallel", "2"]
+    const { fields } = await asked(...budget, ...task, ...loop, ...place, "--worktrees", "--review")
+    expect(fields).toEqual({
+      auto_start: false,
+      workspace: "/here/there",
+      model: "a/b",
+      title: "t",
+      policy: { mode: "read_only" },
+      max_parallel: 2,
+      budget: { tokens: 9, usd: 0.5, tool_calls: 7, wall_ms: 90_000 },
+      options: {
+        worktrees: true,
+        max_iterations: 4,
+        max_replans: 0,
+        tokens_without_progress: 5,
+        task_budget: { tokens: 8, usd: 2, tool_calls: 6, wall_ms: 7_200_000 }
+      }
+    })
+    const known = Object.keys((fields as { options: object }).options)
+    expect(known.sort()).toEqual(Object.keys(GoalOptions.fields).sort())
+    expect(Object.keys((fields as { budget: object }).budget).sort()).toEqual(Object.keys(Budget.fields).sort())
+  })
+
+  it("say nothing that was not said, and nothing about a conversation that is there already", async () => {
+    expect((await asked()).fields).toEqual({ auto_start: true, workspace: "/here" })
+    expect((await asked("--in", "last")).fields).toEqual({ auto_start: true })
+  })
+
+  it.each([
+    [["--tokens", "0"], "--tokens is a whole number from 1 on"],
+    [["--usd", "-1"], "--usd"],
+    [["--usd", "free"], "--usd is an amount above 0"],
+    [["--usd", "0"], "--usd is an amount above 0"],
+    [["--task-usd", "1e9"], "--task-usd is an amount above 0"],
+    [["--time", "10"], "--time is a number from 1 on and s, m, h or d"],
+    [["--time", "0m"], "--time is a number from 1 on"],
+    [["--task-time", "soon"], "--task-time is a number"],
+    [["--tool-calls", "1.5"], "--tool-calls is a whole number from 1 on"],
+    [["--max-iterations", "0"], "--max-iterations is a whole number from 1 on"],
+    [["--max-replans", "few"], "--max-replans is a whole number from 0 on"],
+    [["--stall-tokens", ""], "--stall-tokens is a whole number from 1 on"],
+    [["--parallel", "0"], "--parallel is a whole number from 1 on"],
+    [["--policy", "none"], "--policy is one of read_only, auto, full_access"],
+    [["--worktrees=yes"], "--worktrees"],
+    [["--in", "last", "--model", "a/b"], "--model is chosen with a new conversation, not with --in"]
+  ])("are refused by name when they make no sense: %j", async (args, complaint) => {
+    const refused = await asked(...args)
+    expect(refused).toMatchObject({ code: 2, fields: undefined })
+    expect(refused.complaint).toContain(complaint)
   })
 })

@@ -182,6 +182,28 @@ describe("echs goal on a repository whose tests fail", () => {
     echs("plan", "cancel", id)
   })
 
+  it("is pursued as its flags say, also in a conversation that is there already", () => {
+    const flags = ["--worktrees", "--time", "1h", "--max-iterations", "4", "--task-tokens", "1000000"]
+    const first = goal("goal-success", "--json", ...flags, "write a letter")
+    expect(first.code, first.stderr).toBe(0)
+    const { conversation_id: id } = JSON.parse(first.stdout)
+    const received = () =>
+      echs("export", id)
+        .stdout.split("\n")
+        .filter((line) => line.includes('"plan.goal_received"'))
+        .map((line) => JSON.parse(line).payload)
+    expect(received()[0]).toMatchObject({
+      budget: { wall_ms: 3_600_000 },
+      options: { worktrees: true, max_iterations: 4, task_budget: { tokens: 1_000_000 } }
+    })
+    const second = echs("goal", "--in", id, "write it again")
+    expect(second.code, second.stderr).toBe(0)
+    expect(second.stdout).toContain("◆ write it again")
+    expect(second.stdout).not.toContain("◆ write a letter")
+    expect(received()).toHaveLength(2)
+    expect(echs("goal", "--in", id, "--time", "soon", "x").code).toBe(2)
+  })
+
   it("goes on without whoever stops following it", async () => {
     const detached = JSON.parse(goal(scenarioFile, "--detach", "--json", "make the tests pass").stdout)
     expect(detached).toMatchObject({ conversation_id: expect.stringMatching(/^conv_/), plan_id: expect.any(String) })

@@ -14,12 +14,14 @@ export interface FollowGoalOptions {
   readonly signal: AbortSignal
   /** The plan waits for a person before it starts. */
   readonly review: boolean
+  /** Runes up to this one are of the time before the goal. */
+  readonly after?: number
 }
 
 const refreshMs = 500
 
 export const followGoal = async (options: FollowGoalOptions): Promise<Board> => {
-  const { client, conversationId, planId, signal, terminal } = options
+  const { after = 0, client, conversationId, planId, signal, terminal } = options
   const board = new Board(planId)
   const lines = new GoalLines(terminal, board)
   const since = performance.now()
@@ -30,7 +32,7 @@ export const followGoal = async (options: FollowGoalOptions): Promise<Board> => 
   }
   const timer = setInterval(refresh, refreshMs)
   try {
-    for await (const item of client.tail(conversationId, { signal })) {
+    for await (const item of client.tail(conversationId, { after, signal })) {
       if (!("rune" in item)) continue
       const { rune } = item
       board.apply(rune)

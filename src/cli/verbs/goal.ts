@@ -1,60 +1,27 @@
 // `echs goal`: hands a goal to the server and follows it to its end; the exit code tells whether it was met. `echs plan`
 // answers for a plan that waits, and stops one that should not go on.
-import { resolve } from "node:path"
 import type { Client, PlanItem } from "../../client/Client.ts"
 import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
+import { goalFields, goalOptions } from "../goal/Options.ts"
 import { planText } from "../goal/PlanView.ts"
 import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
-
-const options = {
-  model: { type: "string", short: "m", value: "MODEL", help: "provider/name" },
-  workspace: { type: "string", short: "w", value: "DIRECTORY", help: "where to work (default: this directory)" },
-  policy: { type: "string", value: "MODE", help: "read_only, auto or full_access (default: auto, which asks)" },
-  parallel: { type: "string", value: "COUNT", help: "how many tasks may run at once (default: 3)" },
-  review: { type: "boolean", help: "show the plan and wait for a yes before anything is done" },
-  tokens: { type: "string", value: "COUNT", help: "stop when this many tokens are used" },
-  usd: { type: "string", value: "AMOUNT", help: "stop when this much money is spent" },
-  detach: { type: "boolean", short: "d", help: "hand it over and do not follow" }
-} as const
-
-const amount = (text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined
-  const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new UsageError("--usd is an amount above 0")
-  return value
-}
-
-const budgetOf = (values: { readonly tokens?: string | undefined; readonly usd?: string | undefined }) => {
-  const tokens = wholeNumber("tokens", values.tokens, 1)
-  const usd = amount(values.usd)
-  const budget = { ...(tokens === undefined ? {} : { tokens }), ...(usd === undefined ? {} : { usd }) }
-  return Object.keys(budget).length === 0 ? {} : { budget }
-}
 
 export const makeGoal = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "goal",
     takes: "TEXT",
     positionals: { min: 1, max: 1 },
-    options,
+    options: goalOptions,
     example: "echs goal 'make the tests pass'",
     notes: ["Ctrl-C stops following, not the goal: `echs plan cancel CONVERSATION` does that."],
     isPatient: true,
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
-      const parallel = wholeNumber("parallel", values.parallel, 1)
-      const mode = oneOf("policy", values.policy, ["read_only", "auto", "full_access"])
-      const submitted = await client.call("goal.submit", {
-        goal,
-        workspace: resolve(parts.workingDirectory(), values.workspace ?? ""),
-        auto_start: values.review !== true,
-        ...budgetOf(values),
-        ...(mode === undefined ? {} : { policy: { mode } }),
-        ...(values.model === undefined ? {} : { model: values.model }),
-        ...(parallel === undefined ? {} : { max_parallel: parallel })
-      })
+      const fields = goalFields(values, parts.workingDirectory())
+      const place = values.in === undefined ? undefined : await placeIn(client, values.in)
+      const submitted = await client.call("goal.submit", { goal, ...place?.fields, ...fields })
       if (values.detach === true) {
         answer(submitted, () => `${submitted.conversation_id} ${submitted.plan_id}\n`)
         return exitCode.done
@@ -69,12 +36,20 @@ export const makeGoal = (parts: RemoteParts): Verb =>
         conversationId,
         planId,
         signal,
-        review: values.review === true
+        review: values.review === true,
+        ...(place === undefined ? {} : { after: place.head })
       })
       if (values.json === true) answer(await reportOf(client, conversationId, board), () => "")
       return ended(board, conversationId, terminal)
     }
   })
+
+/** A conversation that is there already, and how far it has come. */
+const placeIn = async (client: Client, named: string) => {
+  const id = await findConversation(client, named)
+  const { last_event_id: head } = await client.call("conversation.get", { conversation_id: id })
+  return { fields: { conversation_id: id }, head }
+}
 
 const quietly = (terminal: Terminal): Terminal => ({
   ...terminal,

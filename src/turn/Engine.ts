@@ -14,6 +14,7 @@ import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { limits } from "./Limits.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
 import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
+import { waitUntil } from "./Waiting.ts"
 
 export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions {
   /** Resolves when the state has changed, or when the signal aborts. */
@@ -31,7 +32,7 @@ const submit = (commands: Commands, command: Parameters<Commands["submit"]>[0]):
 const logMs = ({ commands, nowMs }: EngineOptions): number => Math.max(nowMs(), commands.state().last_ms)
 
 const sleepUntil = (options: EngineOptions, dueMs: number): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.sleep(Math.max(0, dueMs - logMs(options))))
+  waitUntil(dueMs, () => logMs(options))
 
 /** Ends the turn of work that outlived its own limit: nothing that hangs may hang for ever. */
 const watched = (

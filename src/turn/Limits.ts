@@ -27,6 +27,8 @@ export const limits = {
   stuckGraceMs: 15_000,
   /** Longest time a timer can be set for. */
   timerMsMax: 2_147_483_647,
+  /** Whoever waits for a time that is on record looks at the wall clock this often: it may have been set. */
+  clockLookMs: 1_000,
   /** Share of a model's context that may be filled before the oldest part is summed up. */
   compactAt: 0.8,
   /** Share of the context that is kept word for word when it is. */

@@ -68,9 +68,9 @@ export class OwnClock {
     this.wallAheadMs += byMs
   }
 
-  /** How many sleep now. */
-  get sleeping(): number {
-    return this.sleepers.length
+  /** The longest that somebody has still to sleep. */
+  get longestMs(): number {
+    return Math.max(0, ...this.sleepers.map(({ dueMs }) => dueMs - this.passedMs))
   }
 
   /** Lets time pass, and wakes whoever has slept long enough, the earliest first. */

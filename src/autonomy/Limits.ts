@@ -19,6 +19,10 @@ export const limits = {
   /** Kept of what a check printed, and of all checks that are made together: they are told in one prompt. */
   evidenceDetailCharsMax: 2_000,
   evidenceDetailsCharsMax: 64 * KIB,
+  /** Checks of earlier reviews that a review makes again; those that were reached first come first. */
+  evidenceKeptMax: 4_096,
+  /** Checks that passed once and fail now, told to whoever plans anew. */
+  regressionsShownMax: 16,
   /** Shown to a worker of what those before it said. */
   resultShownCharsMax: 500,
   reportBytesMax: 4 * 1024 * KIB,

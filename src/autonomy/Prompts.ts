@@ -77,8 +77,19 @@ const findingLine = ({ detail, file, line, severity, suggested_fix: fix, title }
 export const findingLines = (findings: ReadonlyArray<Finding>): string =>
   findings.length === 0 ? "(no findings)" : findings.map(findingLine).join("\n")
 
-export const replanPrompt = (plan: PlanState, findings: ReadonlyArray<Finding>): string =>
-  `The reviewer says that the plan does not lead to the goal:\n${findingLines(findings)}\n\nWhat was done so far:\n${taskLines(plan.tasks).join("\n")}\n\nThe goal is still:\n\n${plan.goal}\n\nLook at the workspace as it is now, then submit a new plan with submit_plan. What is done stays done: plan only what is left.`
+const regressionLines = (regressions: ReadonlyArray<Evidence>): string => {
+  if (regressions.length === 0) return ""
+  const shown = evidenceLines(regressions.slice(0, limits.regressionsShownMax))
+  const more = regressions.length - limits.regressionsShownMax
+  return `\n\nThis had been reached, and is so no more:\n${shown}${more > 0 ? `\n- and ${more} more` : ""}\nMake it evidence of a task of the new plan unless the goal can do without it: it is checked no more otherwise.`
+}
+
+export const replanPrompt = (
+  plan: PlanState,
+  findings: ReadonlyArray<Finding>,
+  regressions: ReadonlyArray<Evidence>
+): string =>
+  `The reviewer says that the plan does not lead to the goal:\n${findingLines(findings)}${regressionLines(regressions)}\n\nWhat was done so far:\n${taskLines(plan.tasks).join("\n")}\n\nThe goal is still:\n\n${plan.goal}\n\nLook at the workspace as it is now, then submit a new plan with submit_plan. What is done stays done: plan only what is left.`
 
 export const blockedPrompt = (plan: PlanState, reason: string): string =>
   `Nothing that is left can run: ${reason}\n\nThe goal is still:\n\n${plan.goal}\n\n${taskLines(plan.tasks).join("\n")}\n\nChange the plan with update_plan so that the work can go on: change the task that failed, cancel it, or add another. If that cannot be done, call give_up with the reason.`

@@ -2,7 +2,7 @@
 import { isLost } from "../machine/Schedule.ts"
 import type { PlanState } from "../machine/State.ts"
 import type { TaskId } from "../rune/Ids.ts"
-import type { EvidenceSpec, Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
+import type { Evidence, EvidenceSpec, Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
 import { evidenceText } from "./Evidence.ts"
 import { limits } from "./Limits.ts"
 import { type Checked, Problems } from "./PlanCheck.ts"
@@ -39,16 +39,27 @@ const findingOf = (problems: Problems, where: string, value: unknown): Finding =
 /** Findings that somebody has to act on. */
 export const isPressing = ({ severity }: Finding): boolean => severity === "error" || severity === "warning"
 
-/**
- * What a review checks: what the tasks have to show, and after a new plan also what the last review saw pass, so that
- * nothing that was reached is lost on the way.
- */
-export const specsToReview = (plan: PlanState): ReadonlyArray<EvidenceSpec> => [
-  ...(plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed).map((one) => one.spec as EvidenceSpec)),
-  ...plan.tasks
+const specsOfTasks = (plan: PlanState): ReadonlyArray<EvidenceSpec> =>
+  plan.tasks
     .filter((one) => one.status === "completed" || isLost(one))
     .flatMap((one) => (one.task.evidence ?? []) as ReadonlyArray<EvidenceSpec>)
-]
+
+/**
+ * What a review checks: what the tasks have to show, and after a new plan also what the last review saw pass, which it
+ * checked because the one before had seen it pass, and so on: nothing that was reached is lost on the way. What a review saw
+ * fail before it asked for a new plan is not kept: no plan could get rid of it, even one that does without it.
+ */
+export const specsToReview = (plan: PlanState): ReadonlyArray<EvidenceSpec> => {
+  const passed = plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed)
+  return [...passed.slice(0, limits.evidenceKeptMax).map((one) => one.spec as EvidenceSpec), ...specsOfTasks(plan)]
+}
+
+/** What an earlier review saw pass and this one saw fail: whoever plans anew has to say whether it still counts. */
+export const regressions = (plan: PlanState): ReadonlyArray<Evidence> => {
+  const own = new Set(specsOfTasks(plan).map((spec) => JSON.stringify(spec)))
+  const failed = plan.evidence.filter((one) => !one.passed) as ReadonlyArray<Evidence>
+  return plan.replans === 0 ? [] : failed.filter(({ spec }) => !own.has(JSON.stringify(spec)))
+}
 
 /** What stands against a pass, whatever the critic thinks. */
 export const objections = (plan: PlanState): ReadonlyArray<string> => [

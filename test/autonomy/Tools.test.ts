@@ -11,7 +11,7 @@ import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
 import { CommandRefused } from "#src/conversation/Errors.ts"
 import type { CallState } from "#src/machine/State.ts"
 import type { AgentId, CallId, TurnId } from "#src/rune/Ids.ts"
-import type { Evidence } from "#src/rune/kinds/plan.ts"
+import type { Evidence, EvidenceSpec } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
 import type { ToolContext, ToolOutcome } from "#src/tool/Port.ts"
@@ -277,6 +277,40 @@ describe("submit_review", () => {
     story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [anew] } })
     story.carry("Approve").worked()
     expect(specsToReview(story.plan)).toEqual([spec, ...anew.evidence])
+  })
+
+  it("keeps what was reached through several plans, and tells whoever plans anew what is lost of it", async () => {
+    const file = (path: string): EvidenceSpec => ({ type: "file", path })
+    const { context, story } = reviewing([{ spec, passed: true }])
+    const replanned = async (at: ToolContext, path: string) => {
+      await run(submitReview, { verdict: "replan", findings: [{ ...error, title: path }] }, at)
+      const told = JSON.stringify(story.agentNamed(leadId)?.transcript.at(-1)?.content)
+      story.speak(leadId)
+      story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [task(path, { evidence: [file(path)] })] } })
+      story.carry("Approve").worked()
+      return told
+    }
+    const reviewed = (iteration: number, found: ReadonlyArray<Evidence>) => {
+      const agentId = `agt_1234review${iteration}` as AgentId
+      story.step({ _tag: "BeginReview", payload: { plan_id: planId, iteration, agent_id: agentId, evidence: found } })
+      return contextIn(story, agentId)
+    }
+    expect(await replanned(context, "b.txt")).not.toContain("had been reached")
+    expect(specsToReview(story.plan)).toEqual([spec, file("b.txt")])
+    const second = reviewed(
+      2,
+      specsToReview(story.plan).map((one) => ({ spec: one, passed: true }))
+    )
+    expect(await replanned(second, "c.txt")).not.toContain("had been reached")
+    expect(specsToReview(story.plan)).toEqual([spec, file("b.txt"), file("c.txt")])
+    const third = reviewed(
+      3,
+      specsToReview(story.plan).map((one) => ({ spec: one, passed: one.type === "file" && one.path === "b.txt" }))
+    )
+    const told = await replanned(third, "d.txt")
+    expect(told).toMatch(/had been reached, and is so no more:.*FAILED: file a\.txt exists.*evidence of a task/)
+    expect(told).not.toMatch(/no more:.*c\.txt exists.*What was done/)
+    expect(specsToReview(story.plan)).toEqual([file("b.txt"), file("d.txt")])
   })
 
   it("makes tasks of what has to be fixed, with the evidence that will show it", async () => {

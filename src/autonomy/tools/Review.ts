@@ -7,7 +7,7 @@ import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import { offer, type Tools } from "../Desk.ts"
 import { replanPrompt } from "../Prompts.ts"
-import { followUps, parseReview, type Review } from "../Review.ts"
+import { followUps, parseReview, type Review, regressions } from "../Review.ts"
 import { goalMet } from "../Summary.ts"
 import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
 
@@ -47,7 +47,7 @@ const commandFor = async (
       return { ...advance, step: { _tag: "FindIssues", payload }, also: [update] }
     }
     case "replan": {
-      const said = { agent_id: orchestratorIdOf(planId), content: replanPrompt(plan, findings) }
+      const said = { agent_id: orchestratorIdOf(planId), content: replanPrompt(plan, findings, regressions(plan)) }
       return { ...advance, step: { _tag: "NeedReplan", payload }, say: said }
     }
   }

@@ -59,7 +59,7 @@ GIT_INDEX_FILE="$index" git write-tree
 `
 
 /** Git in a workspace and what belongs to it. */
-export const makeGit = ({ runner }: Tools, workspace: string, signal: AbortSignal): Git => {
+export const makeGit = ({ runner }: Pick<Tools, "runner">, workspace: string, signal: AbortSignal): Git => {
   const start = async (
     directory: string,
     argv: ReadonlyArray<string>,

@@ -28,6 +28,8 @@ export const limits = {
   reportBytesMax: 4 * 1024 * KIB,
   /** The longest that one timer runs; longer waits are several. */
   timerMsMax: 86_400_000,
+  /** Goals whose worktrees a server looks after, also across a restart; the oldest are forgotten first. */
+  goalsRememberedMax: 1_000,
   gitTimeoutMs: 120_000,
   gitOutputCharsMax: 1024 * KIB,
   /** Files that a listing of a workspace without git remembers. */

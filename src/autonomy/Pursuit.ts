@@ -14,6 +14,7 @@ import { baseOf } from "./Changes.ts"
 import { type Desk, modelOf, offer, planOf } from "./Desk.ts"
 import { checkEvidence, denialOf, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
+import { agentPrefix } from "./Keeper.ts"
 import { limits } from "./Limits.ts"
 import * as Prompts from "./Prompts.ts"
 import { specsToReview } from "./Review.ts"
@@ -244,7 +245,7 @@ export class Pursuit {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return
     const kept = [...this.opening, ...plan.tasks.filter(isActive).flatMap((one) => one.agent_id ?? [])]
-    const prefix = orchestratorIdOf(plan.plan_id).replace(/lead$/u, "")
+    const prefix = agentPrefix(plan.plan_id)
     await this.alone(() => sweepWorktrees(makeGit(this.desk, workspace, signal), workspace, prefix, kept))
   }
 

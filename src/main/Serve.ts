@@ -204,6 +204,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const conversations = makeConversations(runtime)
     const { extensions } = assembled
     extensions?.attach(conversations)
+    assembled.attach?.(conversations)
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })

@@ -4,6 +4,7 @@ import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.t
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
+import { describeError } from "../server/Log.ts"
 import { limits } from "../wire/Limits.ts"
 import { makeExtensions } from "./Extensions.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
@@ -53,7 +54,11 @@ const optionsOf = (directory: string, settings: ServerSettings, parts: ServePart
         makeExtensions({ ...common, version: parts.version, mcpServers, log }, made)
       const onPolicyUnreadable = (reason: string): void =>
         log.write("error", "policy.json cannot be read: everything is asked about", { cause: reason })
-      return assembleTools({ ...common, blobs, extend, onPolicyUnreadable })
+      const onWorktrees: ToolsOptions["onWorktrees"] = ({ workspace }, report) =>
+        "error" in report
+          ? log.write("warn", "worktrees could not be cleared away", { workspace, cause: describeError(report.error) })
+          : log.write("info", "worktrees of a goal that is over", { workspace, ...report })
+      return assembleTools({ ...common, blobs, extend, onPolicyUnreadable, onWorktrees })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),

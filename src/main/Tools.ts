@@ -2,9 +2,11 @@
 // and the sandbox they are held by. Owns what has to be closed with the server.
 import { join } from "node:path"
 import type { Runner } from "../autonomy/Desk.ts"
+import { type KeeperOptions, WorktreeKeeper } from "../autonomy/Keeper.ts"
 import { partOf } from "../autonomy/TeamTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
 import type { Environment } from "../config/Environment.ts"
+import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
 import { workspaceOf } from "../machine/Select.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
@@ -37,6 +39,8 @@ export interface ToolsOptions {
   /** Rules of the server. */
   readonly rules?: ReadonlyArray<unknown>
   readonly beforeCall?: BeforeCall
+  /** Told what was kept, or had to stay, of the worktrees of a goal that is over. */
+  readonly onWorktrees?: KeeperOptions["onReport"]
   /** Told when the file of rules cannot be read: everything is asked about then. */
   readonly onPolicyUnreadable?: (reason: string) => void
 }
@@ -48,7 +52,9 @@ export interface AssembledTools {
   readonly runner?: Runner
   /** Writes down for the whole server what a person allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
-  /** Told of what became durable: shell sessions end with their conversation. */
+  /** The conversations, once they are there: looks after the worktrees that goals left behind. */
+  readonly attach?: (conversations: KeeperOptions["conversations"]) => void
+  /** Told of what became durable: shell sessions end with their conversation, worktrees with their goal. */
   readonly notice?: (runes: ReadonlyArray<AnyRune>) => void
   /** Ends what the tools still have running. */
   readonly close: () => Promise<void>
@@ -90,6 +96,18 @@ const makeRunner = (
     })
 })
 
+const makeKeeper = (
+  { dataDirectory, onWorktrees }: ToolsOptions,
+  runner: Runner,
+  conversations: KeeperOptions["conversations"]
+): WorktreeKeeper =>
+  new WorktreeKeeper({
+    runner,
+    conversations,
+    goals: { read: () => readWorktrees(dataDirectory), write: (goals) => writeWorktrees(dataDirectory, goals) },
+    ...(onWorktrees === undefined ? {} : { onReport: onWorktrees })
+  })
+
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
   const { beforeCall, blobs, dataDirectory, onPolicyUnreadable, rules, sources = [] } = options
   const [sandbox, processes] = await openProcesses(options)
@@ -107,8 +125,10 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     isBuiltin: (name) => names.has(name)
   })
   const asked = beforeCall ?? extensions?.beforeCall
+  let keeper: WorktreeKeeper | undefined
   // The file of rules may change while the server runs.
   const currentRules = (): ReadonlyArray<unknown> => (rules === undefined ? book.rules : [...rules, ...book.rules])
+  const runner = makeRunner(sandbox, processes, currentRules)
   return {
     tools: makeRouter({
       sources: [fixedSource(own), helpers, ...sources, ...(extensions?.sources ?? [])],
@@ -121,14 +141,20 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
       ...(asked === undefined ? {} : { beforeCall: asked })
     }),
     ...(extensions === undefined ? {} : { extensions }),
-    runner: makeRunner(sandbox, processes, currentRules),
+    runner,
+    attach: (conversations) => {
+      keeper = makeKeeper(options, runner, conversations)
+      void keeper.recover()
+    },
     learn: (rule) => book.learn(rule),
     notice: (runes) => {
+      keeper?.notice(runes)
       extensions?.notice(runes)
       for (const { conversation_id, kind } of runes)
         if (kind === "session.closing") void bash.closeConversation(conversation_id)
     },
     close: async () => {
+      await keeper?.close()
       await extensions?.close()
       await bash.close()
       await processes.close()

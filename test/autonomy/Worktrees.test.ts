@@ -1,7 +1,7 @@
 // Goal: workers in git worktrees of their own do not get in each other's way; what they did is merged into the working
 // directory, conflicts are told by file, and nothing of the person's repository is touched besides. Method: real git.
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
@@ -48,6 +48,42 @@ describe("a worktree", () => {
     expect(git(workspace, "for-each-ref", "refs/echs")).toBe("")
     expect(git(workspace, "worktree", "list").trim().split("\n")).toHaveLength(1)
     expect(existsSync(join(workspace, ".echs"))).toBe(false)
+  })
+
+  it("that goes leaves what was not merged in a ref, and one with a repository of its own stays", async () => {
+    const workspace = repository()
+    const own = makeGit(tools, workspace, signal)
+    const place = (agentId: AgentId, name: string) => join(worktreePath(workspace, agentId), name)
+    const [merged, open, broken, nested] = ["agt_x1", "agt_x2", "agt_x3", "agt_x4"] as ReadonlyArray<string> as [
+      AgentId,
+      AgentId,
+      AgentId,
+      AgentId
+    ]
+    for (const one of [merged, open, broken, nested]) {
+      await openWorktree(own, workspace, one)
+      writeFileSync(place(one, `${one}.txt`), "work\n")
+    }
+    await mergeWorktree(own, workspace, merged)
+    rmSync(place(broken, ".git"))
+    gitWorkspace(place(nested, "inner"), { "a.txt": "a\n" })
+    const kept = [`refs/echs/kept/${open}`, `refs/echs/kept/${broken}`]
+    expect(await sweepWorktrees(own, workspace, "agt_x", [])).toEqual({ kept, left: [nested] })
+    expect(readdirSync(join(workspace, ".echs/worktrees"))).toEqual([nested])
+    for (const [at, one] of [open, broken].entries()) {
+      expect(git(workspace, "show", `${kept[at]}:${one}.txt`)).toBe("work\n")
+      expect(git(workspace, "diff", "--name-only", `${kept[at]}^`, kept[at]!)).toBe(`${one}.txt\n`)
+    }
+    const refs = git(workspace, "for-each-ref", "--format=%(refname)", "refs/echs").trim().split("\n")
+    expect(refs).toEqual([`refs/echs/${nested}`, ...kept])
+    expect(await sweepWorktrees(own, workspace, "agt_x", [nested])).toEqual({ kept: [], left: [] })
+    rmSync(place(nested, "inner"), { recursive: true })
+    expect(await sweepWorktrees(own, workspace, "agt_x", [])).toEqual({
+      kept: [`refs/echs/kept/${nested}`],
+      left: []
+    })
+    expect(existsSync(join(workspace, ".echs"))).toBe(false)
+    expect(git(workspace, "status", "--porcelain", "b.txt")).toBe(" M b.txt\n")
   })
 
   it("is refused below the top of a repository, and where nothing holds git", async () => {

@@ -3,7 +3,7 @@
 // runs the tests with the real tools, in the sandbox. A worker that lies is the variant that must not pass.
 
 import { spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -202,6 +202,26 @@ describe("echs goal on a repository whose tests fail", () => {
     expect(second.stdout).not.toContain("◆ write a letter")
     expect(received()).toHaveLength(2)
     expect(echs("goal", "--in", id, "--time", "soon", "x").code).toBe(2)
+  })
+
+  it("leaves no worktree behind when it is stopped, also by a server that was killed right after", async () => {
+    const begun = () => {
+      const run = goal("goal-endless", "--worktrees", "--detach", "--json", "write for ever")
+      return JSON.parse(run.stdout).conversation_id as string
+    }
+    const worktrees = () => git("worktree", "list").trim().split("\n").length
+    const first = begun()
+    await expect.poll(worktrees, { timeout: 20_000 }).toBeGreaterThan(1)
+    expect(echs("plan", "cancel", first).code).toBe(0)
+    await expect.poll(worktrees, { timeout: 20_000 }).toBe(1)
+    const second = begun()
+    await expect.poll(worktrees, { timeout: 20_000 }).toBeGreaterThan(1)
+    expect(echs("plan", "cancel", second).code).toBe(0)
+    await server.end("SIGKILL")
+    server = await startProcess(join(place, "data"))
+    await expect.poll(worktrees, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => existsSync(join(repository, ".echs")), { timeout: 20_000 }).toBe(false)
+    await expect.poll(() => existsSync(join(place, "data", "worktrees.json")), { timeout: 20_000 }).toBe(false)
   })
 
   it("goes on without whoever stops following it", async () => {

@@ -85,6 +85,7 @@ export const fileTools: ReadonlyArray<FunctionTool> = [
 /** Makes a git repository of a directory, with these files committed. */
 export const gitWorkspace = (directory: string, files: Readonly<Record<string, string>>): string => {
   const git = (...args: ReadonlyArray<string>) => execFileSync("git", ["-C", directory, ...args], { stdio: "pipe" })
+  mkdirSync(directory, { recursive: true })
   git("init", "-q")
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, path)), { recursive: true })

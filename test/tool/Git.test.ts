@@ -2,13 +2,16 @@
 // external diffs, text conversions, filters, signing programs. Method: real repositories, real git through the process
 // port; every program that git could be made to start leaves a mark if it does.
 import { execFileSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, it } from "vitest"
 import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
 import { identityIn } from "#src/tool/builtin/git/Git.ts"
+import { repositoryOfWorktree } from "#src/tool/builtin/git/Linked.ts"
 import { builtinLimits } from "#src/tool/builtin/Limits.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
+import { requirePart } from "../support/require.ts"
+import { bubblewrap } from "../support/sandbox.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
@@ -39,6 +42,52 @@ beforeEach(() => {
   put("a.txt", "one\ntwo\n")
   git("add", ".")
   git("commit", "--quiet", "--message=first")
+})
+
+describe("in the worktree of a worker", () => {
+  const made = (name: string): string => {
+    const root = join(place.workspace, ".echs", "worktrees", name)
+    git("worktree", "add", "--quiet", "--detach", root)
+    return root
+  }
+  const runIn = (workspace: string, name: string, input: Input = {}) =>
+    toolNamed(name).run(input, { ...place.context(), workspace })
+
+  it("the git tools tell and commit what was done there, and the workspace keeps branch and index", async () => {
+    const root = made("agt_1")
+    const before = [git("rev-parse", "main"), git("status", "--short", "--", "a.txt")]
+    writeFileSync(join(root, "a.txt"), "one\nthree\n")
+    expect((await runIn(root, "git_status")).output).toContain(" M a.txt\n")
+    expect((await runIn(root, "git_diff")).output).toContain("+three")
+    expect(await runIn(root, "git_commit", { message: "there", all: true })).toMatchObject({ status: "success" })
+    const head = execFileSync("git", ["-c", "safe.directory=*", "log", "-1", "--format=%s %P"], {
+      cwd: root,
+      encoding: "utf8"
+    })
+    expect(head.trim()).toBe(`there ${git("rev-parse", "main").trim()}`)
+    expect([git("rev-parse", "main"), git("status", "--short", "--", "a.txt")]).toEqual(before)
+  })
+
+  it("no hook runs with a way into the repository", async (context) => {
+    requirePart(context, bubblewrap)
+    const root = made("agt_2")
+    const mark = join(place.workspace, ".git", "mark")
+    writeFileSync(join(place.workspace, ".git", "hooks", "pre-commit"), `#!/bin/sh\ntouch ${mark}\n`, { mode: 0o755 })
+    writeFileSync(join(root, "a.txt"), "four\n")
+    await runIn(root, "git_commit", { message: "with hooks", all: true, run_hooks: true })
+    expect(existsSync(mark)).toBe(false)
+  })
+
+  it("no other repository is followed", async () => {
+    const root = made("agt_3")
+    expect(await repositoryOfWorktree(root)).toBe(join(place.workspace, ".git"))
+    writeFileSync(join(root, ".git"), `gitdir: ${join(place.workspace, ".git")}\n`)
+    expect(await repositoryOfWorktree(root)).toBeUndefined()
+    expect(await repositoryOfWorktree(place.workspace)).toBeUndefined()
+    rmSync(join(root, ".git"))
+    symlinkSync(join(place.workspace, "a.txt"), join(root, ".git"))
+    expect(await repositoryOfWorktree(root)).toBeUndefined()
+  })
 })
 
 describe("the git tools", () => {

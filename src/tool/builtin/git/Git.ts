@@ -9,6 +9,7 @@ import { SandboxRefused } from "../../sandbox/Errors.ts"
 import { againIfNotStarted } from "../Again.ts"
 import { ToolFailure } from "../Errors.ts"
 import { builtinLimits } from "../Limits.ts"
+import { repositoryOfWorktree } from "./Linked.ts"
 
 /** Settings that start programs, as they are when they start none. */
 export const switchedOff: ReadonlyArray<readonly [string, string]> = [
@@ -72,12 +73,16 @@ export interface GitPlace {
   /** Without links. */
   readonly root: string
   readonly signal: AbortSignal
+  /** Of a worktree whose repository lies outside the root; found when it is opened. */
+  readonly repository?: string
 }
 
 export interface GitRequest {
   readonly stdin?: string
   /** The hooks of the repository run, because somebody granted it. */
   readonly withHooks?: boolean
+  /** It may write to a repository outside the root. */
+  readonly commits?: boolean
   readonly settings?: ReadonlyArray<readonly [string, string]>
 }
 
@@ -168,7 +173,9 @@ export class Git {
   }
 
   /** Throws not_a_repository when the workspace is in none. */
-  async open(place: GitPlace): Promise<Repository> {
+  async open({ root, signal }: GitPlace): Promise<Repository> {
+    const repository = await repositoryOfWorktree(root)
+    const place: GitPlace = { root, signal, ...(repository === undefined ? {} : { repository }) }
     const inside = await this.start(place, ["rev-parse", "--is-inside-work-tree"], {})
     if (inside.end !== "exited") throw failed("rev-parse", inside)
     if (inside.exit_code !== 0 || inside.stdout.trim() !== "true")
@@ -187,12 +194,16 @@ export class Git {
   }
 
   async start(place: GitPlace, args: ReadonlyArray<string>, request: GitRequest): Promise<ProcessEnded> {
+    const beyond = place.repository === undefined ? [] : [place.repository]
+    // What hooks do is not for us to say: they are kept out of what lies outside the root.
+    const isLetIn = request.commits === true && request.withHooks !== true
     const off = request.withHooks === true ? switchedOff.filter(([name]) => name !== "core.hooksPath") : switchedOff
     try {
       const command: ProcessRequest = {
         argv: ["git", "--no-pager", ...asArguments([...off, ...(request.settings ?? [])]), ...args],
         directory: place.root,
-        writable: [place.root],
+        writable: [place.root, ...(isLetIn ? beyond : [])],
+        readable: isLetIn ? [] : beyond,
         network: false,
         environment,
         outputCharsMax: builtinLimits.gitOutputCharsMax,

@@ -108,8 +108,8 @@ export const gitDiffTool = (parts: GitParts): Tool => ({
 
 const stage = async (repository: Repository, input: Input): Promise<void> => {
   const wanted = asList(input["paths"])
-  if (wanted.length > 0) await repository.run(["add", "--all", "--", ...wanted])
-  else if (input["all"] === true) await repository.run(["add", "--all", "--", "."])
+  if (wanted.length > 0) await repository.run(["add", "--all", "--", ...wanted], { commits: true })
+  else if (input["all"] === true) await repository.run(["add", "--all", "--", "."], { commits: true })
 }
 
 const nothingStaged = /nothing to commit|nothing added to commit|no changes added to commit/
@@ -120,7 +120,7 @@ const commit = async ({ blobs }: GitParts, repository: Repository, input: Input)
   const withHooks = input["run_hooks"] === true
   const args = ["commit", "--file=-", "--cleanup=strip", "--no-gpg-sign", ...(withHooks ? [] : ["--no-verify"])]
   const settings = [["user.name", name] as const, ["user.email", email] as const]
-  const ended = await repository.attempt(args, { stdin: asText(input["message"]), withHooks, settings })
+  const ended = await repository.attempt(args, { stdin: asText(input["message"]), withHooks, commits: true, settings })
   if (ended.exit_code === 1 && nothingStaged.test(ended.stdout))
     throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
   if (ended.exit_code !== 0) throw failed("commit", ended)

@@ -1,6 +1,7 @@
 // Keeps a conversation inside its model's context: when it fills, the oldest part is summed up and the newest kept
-// word for word. The summary is the model's own; if that fails it is made from the text itself, so that
-// compaction always makes progress, and where nothing can be cut it says so instead of trying again.
+// word for word. The summary is the model's own, paid for like any call; if that fails, or the budget has no room for
+// it, it is made from the text itself, so that compaction always makes progress, and where nothing can be cut it
+// says so instead of trying again.
 import * as Effect from "effect/Effect"
 import { compactionPoints } from "../machine/Request.ts"
 import { agentOf } from "../machine/Select.ts"
@@ -9,7 +10,7 @@ import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
-import type { ProviderEvent } from "../provider/Provider.ts"
+import type { ProviderEvent, Usage } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type AgentId, makeRequestId } from "../rune/Ids.ts"
@@ -17,6 +18,14 @@ import { type Commands, offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
 import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
+import type { Purse } from "./Purse.ts"
+
+/** Who needs room, for which model, and who pays. */
+export interface CompactionPlace {
+  readonly agentId: AgentId
+  readonly resolved: ResolvedModel
+  readonly purse: Pick<Purse, "hasRoomFor" | "spend">
+}
 
 export interface CompactionOptions {
   readonly commands: Commands
@@ -85,17 +94,17 @@ export class Compaction {
    * is too large and nothing can be cut.
    */
   ensureRoom(
-    agentId: AgentId,
-    resolved: ResolvedModel,
+    place: CompactionPlace,
     request: ModelRequest,
     rebuild: () => ModelRequest
   ): Effect.Effect<ModelRequest, ProviderError> {
     return Effect.suspend(() => {
+      const { agentId, resolved } = place
       const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
       const mustCut = this.overfull.delete(agentId)
       const tokens = estimateInputTokens(request)
       if (!mustCut && tokens < contextTokens * limits.compactAt) return Effect.succeed(request)
-      return Effect.flatMap(this.force(agentId, resolved, tokens), (made) => {
+      return Effect.flatMap(this.force(place, tokens), (made) => {
         if (made) return Effect.sync(rebuild)
         const fits = !mustCut && tokens < contextTokens
         return fits ? Effect.succeed(request) : Effect.fail(tooFull(resolved, contextTokens))
@@ -109,14 +118,15 @@ export class Compaction {
   }
 
   /** Sums up now; false when there is nothing to cut. */
-  private force(agentId: AgentId, resolved: ResolvedModel, tokensBefore: number): Effect.Effect<boolean> {
+  private force(place: CompactionPlace, tokensBefore: number): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const { commands } = this.options
+      const { agentId, resolved } = place
       const agent = agentOf(commands.state(), agentId)
       const upto = agent === undefined ? undefined : choosePoint(agent, this.keepChars(resolved))
       if (agent === undefined || upto === undefined) return false
       const old = agent.transcript.filter((item) => item.event_id <= upto)
-      const summary = yield* this.summarise(agent, old, resolved)
+      const summary = yield* this.summarise(agent, old, place)
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
       return yield* Effect.promise(() => offer(commands, command))
     })
@@ -125,18 +135,22 @@ export class Compaction {
   private summarise(
     agent: AgentState,
     old: ReadonlyArray<TranscriptItem>,
-    resolved: ResolvedModel
+    { purse, resolved }: CompactionPlace
   ): Effect.Effect<string> {
     return Effect.gen({ self: this }, function* () {
       const { commands, ids, models } = this.options
       let text = ""
+      let usage: Usage | undefined
       const sink = (event: ProviderEvent): undefined => {
+        if (event.type === "usage") usage = event.usage
         if (event.type === "assistant_delta" && text.length < limits.summaryCharsMax) text += event.content
       }
       const about = { ...agent, transcript: old }
       const aside = { requestId: makeRequestId(ids), model: resolved.model, role: "compaction", prompt: PROMPT }
       const request = asideRequest(commands.state(), about, aside)
+      if (!purse.hasRoomFor(request)) return extract(old)
       const told = yield* Effect.option(models.run(resolved.provider.name, call(resolved.provider, request, sink)))
+      purse.spend(usage)
       const isWhole = told._tag === "Some" && text.trim() !== ""
       return isWhole ? text.slice(0, summaryCharsMax(old)).toWellFormed() : extract(old)
     })

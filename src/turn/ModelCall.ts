@@ -10,8 +10,7 @@ import { agentOf } from "../machine/Select.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
-import { worstCaseUsage } from "../provider/Estimate.ts"
-import type { Usage as ProviderUsage, StopReason } from "../provider/Provider.ts"
+import type { StopReason } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import { type RetryDecision, type RetrySettings, retryDefaults, retryPolicy } from "../provider/RetryPolicy.ts"
 import type { IdSource } from "../rune/IdSource.ts"
@@ -25,7 +24,7 @@ import { Listener, type ListenerOptions } from "./Listening.ts"
 import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
-import type { Estimate } from "./Spending.ts"
+import { Purse } from "./Purse.ts"
 
 export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly models: Models
@@ -46,22 +45,7 @@ interface Attempt {
   readonly pending: CallModel
   readonly resolved: ResolvedModel
   readonly requestId: RequestId
-  heard: Listener | undefined
-}
-
-const usageOf = (options: ModelCallOptions, attempt: Attempt): { readonly usage?: Usage } => {
-  const usage: ProviderUsage | undefined = attempt.heard?.usage
-  if (usage === undefined) return {}
-  const cost = options.models.catalogue.cost(attempt.resolved.fullName, usage)
-  return {
-    usage: {
-      input_tokens: usage.input_tokens,
-      output_tokens: usage.output_tokens,
-      cached_tokens: usage.cached_input_tokens,
-      reasoning_tokens: usage.reasoning_tokens,
-      ...(cost._tag === "Known" ? { usd: cost.microUsd / 1_000_000 } : {})
-    }
-  }
+  readonly purse: Purse
 }
 
 const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId }: Attempt): ModelRequest => {
@@ -71,18 +55,6 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   if (agent === undefined) return { requestId, model: resolved.model, messages: [] }
   const { attempt, turn_id: turnId } = pending
   return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt })
-}
-
-const estimateOf = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest): Estimate => {
-  const { catalogue } = options.models
-  const { fullName } = attempt.resolved
-  const usage = worstCaseUsage(request, catalogue.lookup(fullName))
-  const cost = catalogue.cost(fullName, usage)
-  return {
-    tokens: usage.input_tokens + usage.output_tokens,
-    micro_usd: cost._tag === "Known" ? cost.microUsd : 0,
-    tool_calls: 0
-  }
 }
 
 /** Makes the intent durable. */
@@ -116,7 +88,7 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, s
         request_id: requestId,
         items,
         stop_reason: stopReason,
-        ...usageOf(options, attempt)
+        ...attempt.purse.spent
       })
     )
     if (refusal?.code !== "limit_exceeded") return
@@ -135,12 +107,16 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
     const { pending, resolved } = attempt
     yield* announce(options, attempt)
     const heard = new Listener(options, pending, attempt.requestId)
-    attempt.heard = heard
     const answered = call(resolved.provider, request, heard.sink, { callMs: pending.timeout_ms })
     return yield* Effect.raceFirst(answered, heard.overflow).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
       Effect.tapError(() => Effect.promise(() => heard.finish())),
-      Effect.ensuring(Effect.sync(() => heard.close())),
+      Effect.ensuring(
+        Effect.sync(() => {
+          attempt.purse.spend(heard.usage)
+          heard.close()
+        })
+      ),
       Effect.map(({ stopReason }): Spoken => ({ heard, stopReason }))
     )
   })
@@ -192,20 +168,22 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const found = options.models.resolve(pending.model)
     if (Result.isFailure(found)) return yield* reportFailure(options, pending, found.failure)
     const resolved = found.success
-    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), heard: undefined }
+    const purse = new Purse(options, { agentId: pending.agent_id, fullName: resolved.fullName })
+    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse }
     yield* toolsReady(options, pending)
     const build = () => buildRequest(options, attempt)
     const request = build()
-    const spoken = options.compaction.ensureRoom(pending.agent_id, resolved, request, build).pipe(
+    const place = { agentId: pending.agent_id, resolved, purse }
+    const spoken = options.compaction.ensureRoom(place, request, build).pipe(
       Effect.flatMap((fitting) => options.models.run(resolved.provider.name, speak(options, attempt, fitting))),
       // Outside of the breaker: once the answer is on record this work is over and stopped, which says nothing about
       // the provider. It did answer.
       Effect.flatMap(({ heard, stopReason }) => receive(options, attempt, heard, stopReason)),
       Effect.catchTags({
         NotWanted: () => Effect.void,
-        ProviderError: (error) =>
-          reportFailure(options, pending, judged(options, attempt, error), usageOf(options, attempt))
-      })
+        ProviderError: (error) => reportFailure(options, pending, judged(options, attempt, error), purse.spent)
+      }),
+      Effect.ensuring(Effect.sync(() => purse.close()))
     )
-    yield* withAllowance(options, pending.agent_id, estimateOf(options, attempt, request), spoken)
+    yield* withAllowance(options, pending.agent_id, purse.estimate(request), spoken)
   })

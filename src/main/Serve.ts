@@ -5,7 +5,7 @@ import * as Cause from "effect/Cause"
 import * as Redacted from "effect/Redacted"
 import { ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
-import type { Recovered } from "../conversation/Conversations.ts"
+import type { Conversations, Recovered } from "../conversation/Conversations.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
 import { Shelf } from "../conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "../conversation/SnapshotStore.ts"
@@ -189,6 +189,16 @@ const makeDoor = (options: ServeOptions, log: Log): Door => {
   }
 }
 
+const approvalsOf = (
+  conversations: Conversations,
+  { learn, tools }: Pick<AssembledTools, "learn" | "tools">,
+  log: Log
+): Approvals => {
+  const onNotLearnt = (error: unknown): void =>
+    log.write("error", "a permission for good was not written down", { cause: describeError(error) })
+  return new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
+}
+
 /** Starts everything on a data directory; resolves when the server listens. */
 export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
   const { dataDirectory, host = "127.0.0.1", port = defaultPort, version } = options
@@ -208,10 +218,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
-    const onNotLearnt = (error: unknown): void =>
-      log.write("error", "a permission for good was not written down", { cause: describeError(error) })
-    const { learn, tools } = assembled
-    const approvals = new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
+    const approvals = approvalsOf(conversations, assembled, log)
     const { hostNames } = options
     door.server = await Server.listen({
       ...options.door,

@@ -1,17 +1,21 @@
 // The batch that is being filled and those that wait for their turn, oldest first. Owns the slab that the next batch is
 // laid out in.
 import { type Batch, openBatch } from "./Batch.ts"
+import { chainFrames } from "./Chain.ts"
 import { alignPage, BATCH_HEADER_BYTES } from "./JournalBatch.ts"
+import type { Limits } from "./Limits.ts"
 import type { Slab, Slabs } from "./Slabs.ts"
 
 export class BatchQueue {
   private readonly slabs: Slabs
+  private readonly limits: Limits
   private open: Batch | undefined
   private slab: Slab | undefined
   private readonly closed: Array<Batch> = []
 
-  constructor(slabs: Slabs) {
+  constructor(slabs: Slabs, limits: Limits) {
     this.slabs = slabs
+    this.limits = limits
   }
 
   get isEmpty(): boolean {
@@ -48,6 +52,7 @@ export class BatchQueue {
   private closeOpen(): void {
     const { open } = this
     if (open === undefined) return
+    chainFrames(open, this.limits)
     open.slab.used = alignPage(open.end)
     this.closed.push(open)
     this.open = undefined

@@ -3,20 +3,12 @@
 // unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
 // the writer for good; a write that finds no room is rolled back as if it never was.
 import { Backpressure } from "./Backpressure.ts"
-import {
-  type Batch,
-  commitGroups,
-  type Entry,
-  encodeAppend,
-  encodeRemoval,
-  groupBytes,
-  measure,
-  payloadBytes,
-  rollBackGroups
-} from "./Batch.ts"
+import { type Batch, commitGroups, payloadBytes, rollBackGroups } from "./Batch.ts"
 import { BatchQueue } from "./BatchQueue.ts"
 import type { AppendMode, CommitterOptions } from "./CommitterOptions.ts"
 import type { DiskFile } from "./Disk.ts"
+import { encodeAppend, encodeRemoval, groupBytes } from "./Encode.ts"
+import { type Entry, measure } from "./Entry.ts"
 import { type Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
 import type { Placement } from "./Journal.ts"
 import { alignPage, sealBatch } from "./JournalBatch.ts"
@@ -49,7 +41,7 @@ export class Committer {
 
   constructor(options: CommitterOptions) {
     this.options = options
-    this.queue = new BatchQueue(options.slabs)
+    this.queue = new BatchQueue(options.slabs, options.limits)
     this.syncing = new JournalSync(options)
     this.pressure = new Backpressure(options)
     this.sequence = options.firstSequence

@@ -13,6 +13,10 @@ export interface FlusherOptions {
   readonly onFlushed: () => void
 }
 
+/** Memory is crowded from this share of what may be held: the later, the fewer and larger the writes, while appenders must
+ * still find room during them. */
+const CROWDED_SHARE = 0.75
+
 /** Flushes under way at once: enough to keep the disk busy, few enough to leave pool threads to others. */
 const LANES = 3
 
@@ -39,19 +43,21 @@ export class Flusher {
   }
 
   private get isCrowded(): boolean {
-    return this.options.slabs.bytes * 2 > this.options.limits.pendingBytesMax && this.pending.size > 0
+    const { limits, slabs } = this.options
+    return slabs.bytes > limits.pendingBytesMax * CROWDED_SHARE && this.pending.size > 0
   }
 
   get isDue(): boolean {
     return this.heavy.size > 0 || this.isCrowded
   }
 
-  /** Writes the frames of the heavy logs; then, while memory is crowded, those of the logs that have waited longest. */
+  /**
+   * Writes the frames of the heavy logs; then, if memory is crowded, those of all logs: each slab holds frames of many of
+   * them, and is free only when the last one is written.
+   */
   async flushDue(): Promise<void> {
     await this.flush(new Set(this.heavy), { sync: false })
-    if (!this.isCrowded) return
-    const count = Math.ceil(this.pending.size / 2)
-    await this.flush(new Set([...this.pending].slice(0, count)), { sync: false })
+    if (this.isCrowded) await this.flush(new Set(this.pending), { sync: false })
   }
 
   /** Flushes these logs in lanes; `logs` is used up. */

@@ -61,9 +61,13 @@ export const bytesOf = (buffer: Buffer): Bytes => ({
   view: new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength)
 })
 
-/** Writes the header for a body of `bodyBytes` that already lies behind it; returns the frame's checksum. */
-export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields: FrameFields): number => {
-  const { view } = bytes
+/** Writes the header for a body of `bodyBytes` that already lies behind it, all but the chain and the checksum. */
+export const putFrameHeader = (
+  { view }: Bytes,
+  start: number,
+  bodyBytes: number,
+  fields: Omit<FrameFields, "previousCrc">
+): void => {
   view.setUint32(start + offset.magic, FRAME_MAGIC, true)
   view.setUint32(start + offset.bodyBytes, bodyBytes, true)
   // Version, flags, kind and family are four bytes in a row.
@@ -73,11 +77,21 @@ export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields
     true
   )
   view.setUint32(start + offset.stream, fields.stream, true)
-  view.setUint32(start + offset.previousCrc, fields.previousCrc, true)
   setU64(view, start + offset.eventId, fields.eventId)
-  const crc = crc32cOf(bytes, start + CRC_FROM, start + FRAME_HEADER_BYTES + bodyBytes, 0)
-  view.setUint32(start + offset.crc, crc, true)
+}
+
+/** Chains a frame whose header lacks nothing else to the one before it; returns its checksum. */
+export const chainFrame = (bytes: Bytes, start: number, end: number, previousCrc: number): number => {
+  bytes.view.setUint32(start + offset.previousCrc, previousCrc, true)
+  const crc = crc32cOf(bytes, start + CRC_FROM, end, 0)
+  bytes.view.setUint32(start + offset.crc, crc, true)
   return crc
+}
+
+/** Writes the whole header for a body of `bodyBytes` that already lies behind it; returns the frame's checksum. */
+export const sealFrame = (bytes: Bytes, start: number, bodyBytes: number, fields: FrameFields): number => {
+  putFrameHeader(bytes, start, bodyBytes, fields)
+  return chainFrame(bytes, start, start + FRAME_HEADER_BYTES + bodyBytes, fields.previousCrc)
 }
 
 export const frameBodyBytes = (view: DataView, start: number): number => view.getUint32(start + offset.bodyBytes, true)

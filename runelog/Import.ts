@@ -2,9 +2,9 @@
 // synced and checked in a directory of its own; one rename makes it the log. A crash before that rename leaves no
 // log, one after it the whole log. Frames that arrive this way never pass through the journal.
 import * as Data from "effect/Data"
-import type { Entry } from "./Batch.ts"
 import type { Disk } from "./Disk.ts"
 import { codeOf } from "./DiskFault.ts"
+import type { Entry } from "./Entry.ts"
 import { asDiskError, LogUnknown, SyncFailed } from "./Errors.ts"
 import { type Built, buildSegments } from "./ImportBuild.ts"
 import type { Limits } from "./Limits.ts"

@@ -1,7 +1,8 @@
 // Sealed segments made of entries alone: how a log is copied under another name or brought in from outside. Only the
 // chunk being filled is held, so the size of the log does not matter.
-import { type Entry, measure } from "./Batch.ts"
+
 import type { Disk, DiskFile } from "./Disk.ts"
+import { type Entry, measure } from "./Entry.ts"
 import { type Bytes, bytesOf, FRAME_HEADER_BYTES, flag, frameKind, sealFrame } from "./Frame.ts"
 import type { Limits } from "./Limits.ts"
 import { emptyLog } from "./LogState.ts"

@@ -25,7 +25,7 @@ export const limits = {
   /** Durable frames held in memory until they are written to segments. */
   pendingBytesMax: 64 * MIB,
   /** A log's pending frames are written to its segment from this size on. */
-  segmentWriteBytes: 128 * KIB,
+  segmentWriteBytes: 512 * KIB,
   /** Sparse index: one entry at least every so many frames or bytes. */
   indexEveryFrames: 256,
   indexEveryBytes: 64 * KIB,

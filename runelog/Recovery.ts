@@ -1,7 +1,7 @@
 // Brings the journal's frames back into the logs they belong to, after a stop without a clean close. Each log
 // is cut to what precedes the journal and continued from it, so running recovery twice, or being killed
 // in the middle of it, gives the same result.
-import { indexFrame } from "./Batch.ts"
+import { indexFrame } from "./Chain.ts"
 import type { Disk, DiskFile } from "./Disk.ts"
 import { flag, frameBytes, frameCrc, frameEventId, frameFlags, framePreviousCrc } from "./Frame.ts"
 import { BATCH_HEADER_BYTES, type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
@@ -170,7 +170,7 @@ const adopt = async (options: RecoveryOptions, application: Application, log: Lo
   const position = segment.bytes
   let frames = 0
   for (let at = start; at < group.end; at += frameBytes(slab.view, at)) {
-    indexFrame(segment, log.nextEventId, log.crc, options.limits)
+    indexFrame(segment, { eventId: log.nextEventId, offset: segment.bytes, crc: log.crc }, options.limits)
     segment.bytes += frameBytes(slab.view, at)
     log.nextEventId += 1
     log.crc = frameCrc(slab.view, at)

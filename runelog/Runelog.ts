@@ -3,9 +3,10 @@
 // What it promises: an append that resolves is on stable storage; after any crash every log is a prefix without
 // a gap that holds everything acknowledged; a batch is all there or not at all; damage is reported
 // with file and offset, never skipped; event ids start at 1, are dense and are never reused.
-import type { Entry, Group } from "./Batch.ts"
+import type { Group } from "./Batch.ts"
 import { Calls } from "./Calls.ts"
 import { Committer } from "./Committer.ts"
+import type { Entry } from "./Entry.ts"
 import { asDiskError, type JournalCorrupt, LogUnknown, type WriterPoisoned } from "./Errors.ts"
 import {
   type Imported,

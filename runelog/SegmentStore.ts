@@ -1,8 +1,9 @@
 // Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
 // them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
-import type { Disk, DiskFile } from "./Disk.ts"
+import type { Disk } from "./Disk.ts"
 import { isFull, SyncFailed } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
+import { bytesIn, Gatherer, NO_HEADER } from "./Gatherer.ts"
 import { encodeIndex } from "./IndexFile.ts"
 import type { Limits } from "./Limits.ts"
 import type { Extent, LogState, SegmentState } from "./LogState.ts"
@@ -22,6 +23,7 @@ export interface SegmentStoreOptions {
 
 export class SegmentStore {
   private readonly options: SegmentStoreOptions
+  private readonly gatherer = new Gatherer()
   private rootUnsynced = false
   private rootSyncing: Promise<void> | undefined
   /** The first sync that failed. A later one may claim success over what was lost with it: none is trusted any more. */
@@ -73,19 +75,12 @@ export class SegmentStore {
     if (!segment.created) await this.create(log, segment)
     const last = extents[extents.length - 1]!
     segment.unsynced = true
-    await this.options.files.use(this.segmentPath(log.name, segment), async (file) => {
-      for (let at = 0; at < extents.length; ) {
-        const piece = extents.slice(at, pieceEnd(extents, at))
-        if (piece[0]!.position === SEGMENT_HEADER_BYTES) {
-          // The file comes into being with one write.
-          const { buffer } = encodeSegmentHeader({ log: log.name, ...segment })
-          await writePiece(file, { position: 0, header: buffer, extents: piece })
-        } else {
-          await writePiece(file, { position: piece[0]!.position, header: undefined, extents: piece })
-        }
-        at += piece.length
-      }
-    })
+    // The file comes into being with one write: its header goes with the first frames.
+    const isNew = extents[0]!.position === SEGMENT_HEADER_BYTES
+    const header = isNew ? encodeSegmentHeader({ log: log.name, ...segment }).buffer : NO_HEADER
+    await this.options.files.use(this.segmentPath(log.name, segment), (file) =>
+      this.gatherer.write(file, header, extents)
+    )
     // A sync that began before the write ended may have missed it.
     segment.unsynced = true
     segment.writtenBytes = last.position + bytesIn(last)
@@ -220,42 +215,4 @@ export class SegmentStore {
 /** An index file is worth rewriting once it lacks this many entries. */
 const INDEX_WRITE_ENTRIES = 16
 
-const bytesIn = ({ end, start }: Extent): number => end - start
-
 const underWay = (log: LogState): Promise<void> | undefined => log.flushing ?? log.syncing
-
-/** An extent of this size is written from where it lies; smaller ones are put together first. */
-const DIRECT_BYTES_MIN = 256 * 1024
-/** So much of small extents is put together for one write. */
-const GATHER_BYTES_MAX = 1024 * 1024
-
-/** Where the extents end that are written with the one at `from`. */
-const pieceEnd = (extents: ReadonlyArray<Extent>, from: number): number => {
-  let at = from + 1
-  let bytes = bytesIn(extents[from]!)
-  if (bytes >= DIRECT_BYTES_MIN) return at
-  for (; at < extents.length; at++) {
-    const more = bytesIn(extents[at]!)
-    if (more >= DIRECT_BYTES_MIN || bytes + more > GATHER_BYTES_MAX) break
-    bytes += more
-  }
-  return at
-}
-
-interface Piece {
-  readonly position: number
-  readonly header: Buffer | undefined
-  readonly extents: ReadonlyArray<Extent>
-}
-
-const writePiece = (file: DiskFile, { extents, header, position }: Piece): Promise<void> => {
-  const first = extents[0]!
-  if (header === undefined && extents.length === 1) {
-    return file.write(first.slab.buffer, first.start, bytesIn(first), position)
-  }
-  const bytes = extents.reduce((sum, extent) => sum + bytesIn(extent), header?.length ?? 0)
-  const target = Buffer.allocUnsafe(bytes)
-  let at = header?.copy(target) ?? 0
-  for (const extent of extents) at += extent.slab.buffer.copy(target, at, extent.start, extent.end)
-  return file.write(target, 0, bytes, position)
-}

@@ -1,7 +1,7 @@
 // A new conversation made of runes that exist: what forking and importing have in common. The whole of it becomes a log
 // in one step or not at all. Whoever asks for it sees every rune as it goes in and has the last word, so that nothing
 // the original had under way is taken up in the copy by accident.
-import type { Entry } from "#runelog/Batch.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, makeRuneId } from "../rune/Ids.ts"

@@ -1,7 +1,7 @@
 // Runes to entries: checks that they are runes of this conversation in a row, writes each as the JSON that
 // goes over the wire, and gives the frame its header. All of a batch or nothing.
 import * as Result from "effect/Result"
-import type { Entry } from "#runelog/Batch.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { type AnyRune, decodeValue, encode, isCurrent } from "../rune/Rune.ts"
 import { RuneInvalid } from "./Errors.ts"
 import { entryOf } from "./FrameHeader.ts"

@@ -1,6 +1,6 @@
 // What the frame of a rune says in its header, so that readers can filter and the seal can thin without a parse:
 // visibility, family, and the stream that ties deltas to the rune that repeats them in full.
-import type { Entry } from "#runelog/Batch.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { privacyRank } from "../rune/Envelope.ts"
 import type { RuneClass, SupersessionScope } from "../rune/KindDefinition.ts"
 import { lookup } from "../rune/Kinds.ts"

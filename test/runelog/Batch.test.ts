@@ -1,7 +1,10 @@
 // Goal: what an append may hold is checked before anything is written, and what it holds becomes frames of the right
 // shape. Method: entries measured and encoded into a slab by hand.
 import { describe, expect, it } from "vitest"
-import { type Entry, encodeAppend, encodeRemoval, groupBytes, indexFrame, measure, openBatch } from "#runelog/Batch.ts"
+import { openBatch } from "#runelog/Batch.ts"
+import { chainFrames, indexFrame } from "#runelog/Chain.ts"
+import { encodeAppend, encodeRemoval, groupBytes } from "#runelog/Encode.ts"
+import { type Entry, measure } from "#runelog/Entry.ts"
 import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "#runelog/Errors.ts"
 import {
   bytesOf,
@@ -89,6 +92,7 @@ describe("an append becomes frames", () => {
     encodeAppend(batch, a, [{ body: "4" }], limits)
     encodeRemoval(batch, b)
     encodeAppend(batch, b, [{ body: "2" }], limits)
+    chainFrames(batch, limits)
     const groups = readGroups(batch.slab, BATCH_HEADER_BYTES, batch.groups.length)
     expect(groups.map(({ frames, kind, log }) => [log, kind, frames])).toEqual([
       ["a", groupKind.frames, 3],
@@ -135,11 +139,11 @@ describe("an append becomes frames", () => {
     const log = emptyLog("log")
     const segment = startSegment(log)
     for (let eventId = 1; eventId <= 4; eventId++) {
-      indexFrame(segment, eventId, eventId * 10, limits)
+      indexFrame(segment, { eventId, offset: segment.bytes, crc: eventId * 10 }, limits)
       segment.bytes += 50
     }
     segment.bytes += 20_000
-    indexFrame(segment, 5, 50, { ...limits, indexEveryFrames: 100 })
+    indexFrame(segment, { eventId: 5, offset: segment.bytes, crc: 50 }, { ...limits, indexEveryFrames: 100 })
     expect(segment.index).toEqual({ ids: [1, 3, 5], offsets: [128, 228, 20_328], crcs: [10, 30, 50] })
   })
 
@@ -149,11 +153,14 @@ describe("an append becomes frames", () => {
     const append = (count: number): void => {
       const batch = openBatch(slab())
       for (let at = 0; at < count; at++) encodeAppend(batch, log, [{ body: "x" }], few)
+      chainFrames(batch, few)
       const [group] = batch.groups
       if (group?.kind === groupKind.frames) commitExtent(log, group, group.crc)
     }
     append(5)
-    encodeAppend(openBatch(slab()), log, [{ body: "x" }, { body: "x" }, { body: "x" }, { body: "x" }], few)
+    const refused = openBatch(slab())
+    encodeAppend(refused, log, [{ body: "x" }, { body: "x" }, { body: "x" }, { body: "x" }], few)
+    chainFrames(refused, few)
     expect(log.segments[0]!.index.ids).toEqual([1, 4, 7])
     rollBack(log)
     expect(log.segments[0]!.index.ids).toEqual([1, 4])

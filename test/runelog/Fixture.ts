@@ -1,8 +1,9 @@
 // What the tests of the engine share: small limits, directories in memory that can be copied and damaged, and whole
 // logs read page by page.
-import type { Entry } from "#runelog/Batch.ts"
+
 import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
 import type { RunelogOptions } from "#runelog/Options.ts"
 import type { Frame, ReadFilter } from "#runelog/Reader.ts"

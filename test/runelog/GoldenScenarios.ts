@@ -1,8 +1,9 @@
 // The directories under runelog/testdata, as scripts: what was appended, in which order, and how it ended. The same script
 // gives the same bytes, for as long as the format version stays the same.
-import type { Entry } from "#runelog/Batch.ts"
+
 import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { KIB } from "#runelog/Limits.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import { verify } from "#runelog/Verify.ts"

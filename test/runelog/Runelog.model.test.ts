@@ -4,8 +4,8 @@
 // Verifies: INV-EVENTID-MONOTONIC, INV-RUNE-IMMUTABLE, INV-RESUME-NO-GAPS, INV-RESUME-NO-DUPLICATES
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { Entry } from "#runelog/Batch.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { EventIdOutOfOrder, LogUnknown } from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
 import type { Frame, ReadFilter } from "#runelog/Reader.ts"

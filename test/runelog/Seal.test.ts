@@ -2,9 +2,9 @@
 // happens on the way loses an event. Method: streams and batches laid out by hand; a simulated disk that fails or stops.
 // Verifies: INV-RUNE-IMMUTABLE, INV-RESUME-NO-GAPS
 import { describe, expect, it } from "vitest"
-import type { Entry } from "#runelog/Batch.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { DiskFull, LogDamaged, LogUnknown, SegmentCorrupt, WriterPoisoned } from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"

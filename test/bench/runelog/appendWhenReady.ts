@@ -1,5 +1,5 @@
 // An append that waits while the log is busy, for what is written before anything is measured.
-import type { Entry } from "#runelog/Batch.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { Busy, EventIdOutOfOrder } from "#runelog/Errors.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 

@@ -1,7 +1,8 @@
 // A small runelog on a simulated disk, and short words for what tests of single events do with it.
-import type { Entry } from "#runelog/Batch.ts"
+
 import type { Disk } from "#runelog/Disk.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
+import type { Entry } from "#runelog/Entry.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
 import type { RunelogOptions } from "#runelog/Options.ts"
 import { Runelog } from "#runelog/Runelog.ts"

@@ -1,0 +1,78 @@
+// What a caller appends: its shape, and the checks that it passes before anything is written.
+import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "./Errors.ts"
+import { FRAME_HEADER_BYTES } from "./Frame.ts"
+import type { Limits } from "./Limits.ts"
+import type { LogState } from "./LogState.ts"
+
+/** Who may see an entry; the engine only stores it and filters by it. */
+export const visibility = { public: 0, internal: 1, secret: 2 } as const
+
+export interface Entry {
+  /** The bytes of the entry; a string is stored as UTF-8. */
+  readonly body: string | Uint8Array
+  /** 0 public, 1 internal, 2 secret. */
+  readonly visibility?: number
+  /** A number of the caller's, 0 to 255, by which readers can filter. */
+  readonly family?: number
+  /** A number of the caller's, up to 2³²−1, that ties deltas to what supersedes them. */
+  readonly stream?: number
+  /** `delta` entries are dropped at the seal once a later `supersedes` entry of their stream is durable. */
+  readonly role?: "delta" | "supersedes"
+}
+
+const bodyBytesBound = (body: string | Uint8Array): number => (typeof body === "string" ? body.length * 3 : body.length)
+
+const isByte = (value: number | undefined): boolean =>
+  value === undefined || (Number.isInteger(value) && value >= 0 && value <= 0xff)
+
+const entryFault = (log: string, entry: Entry, bodyBytesMax: number): EntryInvalid | EntryTooLarge | undefined => {
+  const { body, role, stream } = entry
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+    return new EntryInvalid({ log, field: "body", value: body })
+  }
+  if (role !== undefined && role !== "delta" && role !== "supersedes") {
+    return new EntryInvalid({ log, field: "role", value: role })
+  }
+  if (!isByte(entry.visibility) || (entry.visibility ?? 0) > visibility.secret) {
+    return new EntryInvalid({ log, field: "visibility", value: entry.visibility })
+  }
+  if (!isByte(entry.family)) return new EntryInvalid({ log, field: "family", value: entry.family })
+  if (stream !== undefined && (!Number.isInteger(stream) || stream < 0 || stream > 0xffff_ffff)) {
+    return new EntryInvalid({ log, field: "stream", value: stream })
+  }
+  if (bodyBytesBound(entry.body) <= bodyBytesMax) return undefined
+  const bytes = typeof entry.body === "string" ? Buffer.byteLength(entry.body) : entry.body.length
+  return bytes > bodyBytesMax ? new EntryTooLarge({ log, bytes, bytesMax: bodyBytesMax }) : undefined
+}
+
+export type Measured =
+  | { readonly _tag: "Fits"; readonly bytesBound: number }
+  | { readonly _tag: "Refused"; readonly error: BatchEmpty | BatchTooLarge | EntryInvalid | EntryTooLarge }
+
+/** Checks the entries of one append and says how much room they need at most. */
+export const measure = (log: LogState, entries: ReadonlyArray<Entry>, limits: Limits): Measured => {
+  if (entries.length === 0) return { _tag: "Refused", error: new BatchEmpty({ log: log.name }) }
+  let bytes = 0
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index]!
+    const fault = entryFault(log.name, entry, limits.bodyBytesMax)
+    if (fault !== undefined) return { _tag: "Refused", error: fault }
+    bytes += FRAME_HEADER_BYTES + bodyBytesBound(entry.body)
+  }
+  if (entries.length > limits.batchFramesMax || bytes > limits.batchBytesMax) {
+    const exact = entries.reduce((sum, { body }) => sum + FRAME_HEADER_BYTES + Buffer.byteLength(body), 0)
+    if (entries.length > limits.batchFramesMax || exact > limits.batchBytesMax) {
+      return { _tag: "Refused", error: tooLarge(log, entries.length, exact, limits) }
+    }
+  }
+  return { _tag: "Fits", bytesBound: bytes }
+}
+
+const tooLarge = (log: LogState, frames: number, bytes: number, limits: Limits): BatchTooLarge =>
+  new BatchTooLarge({
+    log: log.name,
+    frames,
+    framesMax: limits.batchFramesMax,
+    bytes,
+    bytesMax: limits.batchBytesMax
+  })

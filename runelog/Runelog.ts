@@ -223,6 +223,7 @@ export class Runelog {
   /** Nobody needs the log for a while: what memory holds of it is forgotten if nothing is lost by that. */
   rest(log: string): void {
     this.residents.rest(log)
+    this.parts.slabs.trim()
   }
 
   get stats(): RunelogStats {

@@ -11,7 +11,9 @@ export interface Slab extends Bytes {
 }
 
 /** Slabs kept for reuse: fresh memory costs page faults that reused memory does not. */
-const SPARE_MAX = 8
+const SPARE_MAX = 32
+/** Those that stay when little goes on. */
+const SPARE_AT_REST = 8
 
 export class Slabs {
   readonly slabBytes: number
@@ -49,5 +51,11 @@ export class Slabs {
     if (slab.references > 0) return
     this.liveBytes -= slab.buffer.length
     if (slab.buffer.length === this.slabBytes && this.spare.length < SPARE_MAX) this.spare.push(slab)
+  }
+
+  /** Gives spare slabs back to the system, but for a few and as many as are in use. */
+  trim(): void {
+    const wanted = Math.max(SPARE_AT_REST, Math.ceil(this.liveBytes / this.slabBytes))
+    if (this.spare.length > wanted) this.spare.length = wanted
   }
 }

@@ -2,6 +2,17 @@
 import { describe, expect, it } from "vitest"
 import { Slabs } from "#runelog/Slabs.ts"
 
+/** How many of 40 slabs are used again when they were given back, with so many others in use. */
+const reused = (meanwhile: (slabs: Slabs) => void, inUse: number): number => {
+  const slabs = new Slabs(4096)
+  const taken = Array.from({ length: 40 }, () => slabs.take(1))
+  for (let at = 0; at < inUse; at++) slabs.take(1)
+  for (const slab of taken) slabs.release(slab)
+  meanwhile(slabs)
+  const again = Array.from({ length: 40 }, () => slabs.take(1))
+  return again.filter((slab) => taken.includes(slab)).length
+}
+
 describe("slabs", () => {
   it("count while they are referenced", () => {
     const slabs = new Slabs(4096)
@@ -31,10 +42,12 @@ describe("slabs", () => {
   })
 
   it("are kept for reuse in a bounded number", () => {
-    const slabs = new Slabs(4096)
-    const taken = Array.from({ length: 20 }, () => slabs.take(1))
-    for (const slab of taken) slabs.release(slab)
-    const again = Array.from({ length: 20 }, () => slabs.take(1))
-    expect(again.filter((slab) => taken.includes(slab))).toHaveLength(8)
+    expect(reused(() => undefined, 0)).toBe(32)
+  })
+
+  it("are given back when little goes on, but for a few and as many as are in use", () => {
+    expect(reused((slabs) => slabs.trim(), 0)).toBe(8)
+    expect(reused((slabs) => slabs.trim(), 10)).toBe(10)
+    expect(reused((slabs) => slabs.trim(), 40)).toBe(32)
   })
 })

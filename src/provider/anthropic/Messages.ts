@@ -6,14 +6,12 @@ import type {
   RawMessageDeltaEvent,
   RawMessageStreamEvent
 } from "@anthropic-ai/sdk/resources/messages"
-import * as Redacted from "effect/Redacted"
+import { makeAdapter } from "../Adapter.ts"
 import { isWhole } from "../Arguments.ts"
-import { ArgumentText, Assembly, type RawPart } from "../Assembly.ts"
+import { ArgumentText, type Assembly, type RawPart } from "../Assembly.ts"
 import type { ModelRequest } from "../Canonical.ts"
 import { providerError } from "../Errors.ts"
 import { type ModelProvider, originOf, type StopReason, type Usage } from "../Provider.ts"
-import { runStream } from "../StreamRun.ts"
-import { makeTap } from "../Tap.ts"
 import { type AnthropicConfig, openClient } from "./Client.ts"
 import { blockFormat, messagesBody } from "./MessagesRequest.ts"
 
@@ -203,30 +201,17 @@ const sealed = (block: OpenBlock): unknown => {
   return block.start
 }
 
-export const makeMessages = (config: AnthropicConfig): ModelProvider => ({
-  name: config.name,
-  stream: (request, sink, options) => {
-    const assembly = new Assembly(config.name, sink)
-    const translator = new Translator(assembly, request, config.name)
-    const tap = makeTap(options.onActivity)
-    return runStream<RawMessageStreamEvent>({
-      provider: config.name,
-      assembly,
-      tap,
-      signal: options.signal,
-      secrets: config.apiKey === undefined ? [] : [Redacted.value(config.apiKey)],
-      nowMs: options.clock?.nowMs ?? Date.now,
-      open: async (signal) => {
-        const client = await openClient(config, tap)
-        const info = config.modelInfo(originOf(config.name, request.model))
-        const body = messagesBody(request, {
-          provider: config.name,
-          info,
-          eagerToolInput: config.eagerToolInput ?? true
-        })
-        return client.messages.create(body, { signal })
-      },
-      handle: translator.handle
-    })
-  }
-})
+export const makeMessages = (config: AnthropicConfig): ModelProvider =>
+  makeAdapter<RawMessageStreamEvent>(config, {
+    translator: (assembly, request) => new Translator(assembly, request, config.name),
+    open: async (request, tap, signal) => {
+      const client = await openClient(config, tap)
+      const info = config.modelInfo(originOf(config.name, request.model))
+      const body = messagesBody(request, {
+        provider: config.name,
+        info,
+        eagerToolInput: config.eagerToolInput ?? true
+      })
+      return client.messages.create(body, { signal })
+    }
+  })

@@ -3,17 +3,16 @@
 // it (usage, `[DONE]`) is welcome but not needed.
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import type { CompletionUsage } from "openai/resources/completions"
+import { makeAdapter } from "../Adapter.ts"
 import { isWhole } from "../Arguments.ts"
-import { ArgumentText, Assembly, type RawPart } from "../Assembly.ts"
+import { ArgumentText, type Assembly, type RawPart } from "../Assembly.ts"
 import type { ModelRequest } from "../Canonical.ts"
 import { type ErrorKind, providerError } from "../Errors.ts"
 import type { HttpProviderConfig } from "../HttpProvider.ts"
 import { limits } from "../Limits.ts"
 import { type ModelProvider, originOf, type StopReason, type Usage } from "../Provider.ts"
-import { runStream } from "../StreamRun.ts"
-import { makeTap } from "../Tap.ts"
 import { type ChatOptions, type ChatReasoning, chatBody, reasoningFormat } from "./ChatRequest.ts"
-import { openaiBaseUrl, openClient, secretsOf } from "./Client.ts"
+import { openaiBaseUrl, openClient } from "./Client.ts"
 
 export interface ChatConfig extends HttpProviderConfig {
   readonly maxTokensField?: ChatOptions["maxTokensField"]
@@ -190,25 +189,11 @@ const optionsOf = (config: ChatConfig): ChatOptions => {
   }
 }
 
-export const makeChatCompletions = (config: ChatConfig): ModelProvider => ({
-  name: config.name,
-  stream: (request, sink, options) => {
-    const assembly = new Assembly(config.name, sink)
-    const translator = new Translator(assembly, request, config.name)
-    const tap = makeTap(options.onActivity)
-    return runStream<ChatCompletionChunk>({
-      provider: config.name,
-      assembly,
-      tap,
-      signal: options.signal,
-      secrets: secretsOf(config),
-      nowMs: options.clock?.nowMs ?? Date.now,
-      open: async (signal) => {
-        const client = await openClient(config, tap)
-        return client.chat.completions.create(chatBody(request, optionsOf(config)), { signal })
-      },
-      handle: translator.handle,
-      onEnd: translator.end
-    })
-  }
-})
+export const makeChatCompletions = (config: ChatConfig): ModelProvider =>
+  makeAdapter<ChatCompletionChunk>(config, {
+    translator: (assembly, request) => new Translator(assembly, request, config.name),
+    open: async (request, tap, signal) => {
+      const client = await openClient(config, tap)
+      return client.chat.completions.create(chatBody(request, optionsOf(config)), { signal })
+    }
+  })

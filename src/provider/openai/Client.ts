@@ -6,9 +6,6 @@ import type { Tap } from "../Tap.ts"
 
 export const openaiBaseUrl = "https://api.openai.com/v1"
 
-export const secretsOf = (config: HttpProviderConfig): ReadonlyArray<string> =>
-  config.apiKey === undefined ? [] : [Redacted.value(config.apiKey)]
-
 export const openClient = async (config: HttpProviderConfig, tap: Tap): Promise<OpenAI> => {
   const sdk = await import("openai")
   const keyless = config.apiKey === undefined

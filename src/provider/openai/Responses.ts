@@ -8,16 +8,15 @@ import type {
   ResponseStreamEvent,
   ResponseUsage
 } from "openai/resources/responses/responses"
-import { Assembly, type RawPart } from "../Assembly.ts"
+import { makeAdapter } from "../Adapter.ts"
+import type { Assembly, RawPart } from "../Assembly.ts"
 import type { ModelRequest, TextPart } from "../Canonical.ts"
 import { classify } from "../Classify.ts"
 import { providerError } from "../Errors.ts"
 import type { HttpProviderConfig } from "../HttpProvider.ts"
 import { limits } from "../Limits.ts"
 import { type ModelProvider, originOf, type StopReason, type Usage } from "../Provider.ts"
-import { runStream } from "../StreamRun.ts"
-import { makeTap } from "../Tap.ts"
-import { openClient, secretsOf } from "./Client.ts"
+import { openClient } from "./Client.ts"
 import { itemFormat, responsesBody } from "./ResponsesRequest.ts"
 
 export interface ResponsesConfig extends HttpProviderConfig {
@@ -147,30 +146,17 @@ class Translator {
   }
 }
 
-export const makeResponses = (config: ResponsesConfig): ModelProvider => ({
-  name: config.name,
-  stream: (request, sink, options) => {
-    const assembly = new Assembly(config.name, sink)
-    const translator = new Translator(assembly, request, config.name)
-    const tap = makeTap(options.onActivity)
-    return runStream<ResponseStreamEvent>({
-      provider: config.name,
-      assembly,
-      tap,
-      signal: options.signal,
-      secrets: secretsOf(config),
-      nowMs: options.clock?.nowMs ?? Date.now,
-      open: async (signal) => {
-        const client = await openClient(config, tap)
-        const info = config.modelInfo(originOf(config.name, request.model))
-        const body = responsesBody(request, {
-          provider: config.name,
-          info,
-          reasoningSummary: config.reasoningSummary ?? true
-        })
-        return client.responses.create(body, { signal })
-      },
-      handle: translator.handle
-    })
-  }
-})
+export const makeResponses = (config: ResponsesConfig): ModelProvider =>
+  makeAdapter<ResponseStreamEvent>(config, {
+    translator: (assembly, request) => new Translator(assembly, request, config.name),
+    open: async (request, tap, signal) => {
+      const client = await openClient(config, tap)
+      const info = config.modelInfo(originOf(config.name, request.model))
+      const body = responsesBody(request, {
+        provider: config.name,
+        info,
+        reasoningSummary: config.reasoningSummary ?? true
+      })
+      return client.responses.create(body, { signal })
+    }
+  })

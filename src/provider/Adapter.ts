@@ -1,0 +1,45 @@
+// What the three SDK adapters have in common: one stream per call, its own assembly, translator and tap. An adapter
+// says how to open a stream of its wire format and how to read the events.
+import * as Redacted from "effect/Redacted"
+import { Assembly } from "./Assembly.ts"
+import type { ModelRequest } from "./Canonical.ts"
+import type { HttpProviderConfig } from "./HttpProvider.ts"
+import type { ModelProvider } from "./Provider.ts"
+import { runStream } from "./StreamRun.ts"
+import { makeTap, type Tap } from "./Tap.ts"
+
+export interface EventTranslator<Event> {
+  /** Translates one event; settles the assembly when it is the terminal one. */
+  readonly handle: (event: Event) => void
+  /** Called when the stream ended by itself before the assembly was settled. */
+  readonly end?: () => void
+}
+
+export interface Adapter<Event> {
+  readonly translator: (assembly: Assembly, request: ModelRequest) => EventTranslator<Event>
+  /** Sends the request through a client whose connections tell the tap what they hear. */
+  readonly open: (request: ModelRequest, tap: Tap, signal: AbortSignal) => Promise<AsyncIterable<Event>>
+}
+
+export const makeAdapter = <Event>(
+  { apiKey, name }: Pick<HttpProviderConfig, "apiKey" | "name">,
+  adapter: Adapter<Event>
+): ModelProvider => ({
+  name,
+  stream: (request, sink, options) => {
+    const assembly = new Assembly(name, sink)
+    const { end, handle } = adapter.translator(assembly, request)
+    const tap = makeTap(options.onActivity)
+    return runStream<Event>({
+      provider: name,
+      assembly,
+      tap,
+      signal: options.signal,
+      secrets: apiKey === undefined ? [] : [Redacted.value(apiKey)],
+      nowMs: options.clock?.nowMs ?? Date.now,
+      open: (signal) => adapter.open(request, tap, signal),
+      handle,
+      ...(end === undefined ? {} : { onEnd: end })
+    })
+  }
+})

@@ -11,7 +11,7 @@ export interface CoalescerOptions {
   readonly setTimer?: (run: () => void, delayMs: number) => () => void
 }
 
-/** Streams that are due within a few milliseconds of each other are sent off together, and share a commit. */
+/** All streams send off at the same moments: their pieces share a commit, and whoever listens is woken once. */
 const defaultTimer = (run: () => void, delayMs: number): (() => void) => {
   const dueMs = performance.now() + delayMs
   const lateMs = limits.deltaAlignMs - (dueMs % limits.deltaAlignMs)

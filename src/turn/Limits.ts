@@ -8,7 +8,7 @@ export const limits = {
   /** …or when this much has come; no rune holds more. */
   deltaCharsMax: 4096,
   /** Deltas of all streams are sent off at multiples of this. */
-  deltaAlignMs: 10,
+  deltaAlignMs: 50,
   /** Delta runes of one stream that may be on their way to the disk; beyond them the stream is held back. */
   deltasInFlightMax: 64,
   /** Text and reasoning of one answer, in bytes of JSON: what one rune can still hold when the turn ends there. */

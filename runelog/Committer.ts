@@ -92,7 +92,7 @@ export class Committer {
 
   /** Resolves when an append would not be answered Busy. */
   ready(): Promise<void> {
-    return this.isBusy ? this.pressure.wait() : Promise.resolve()
+    return this.busy ? this.pressure.wait() : Promise.resolve()
   }
 
   /** Resolves when nothing waits for the disk any more, whatever became of it. */
@@ -117,13 +117,9 @@ export class Committer {
     return this.poison
   }
 
-  get overloaded(): boolean {
-    return this.pressure.isTooMuch
-  }
-
-  /** Waiting helps: there is too much in flight, and it will become less. */
-  private get isBusy(): boolean {
-    return this.overloaded && this.poison === undefined && !this.closed
+  /** An append would be answered Busy: waiting helps, for there is too much in flight and it will become less. */
+  get busy(): boolean {
+    return this.pressure.isTooMuch && this.poison === undefined && !this.closed && this.full === undefined
   }
 
   /** The journal has room again: go on with what waits. */
@@ -137,6 +133,7 @@ export class Committer {
   /** Neither a checkpoint nor a new file can make room: refuse what waits, and what comes, until there is some. */
   noRoomPossible(error: DiskFull): void {
     this.full = error
+    this.tellReady()
     if (!this.waitingForRoom) return
     this.waitingForRoom = false
     this.rejectAll(error)
@@ -150,7 +147,7 @@ export class Committer {
       this.options.onNoRoom()
       return this.full
     }
-    return this.overloaded ? this.pressure.refusal() : undefined
+    return this.busy ? this.pressure.refusal() : undefined
   }
 
   private enqueue(batch: Batch, bytes: number, { terminal }: AppendMode): Promise<void> {
@@ -267,7 +264,7 @@ export class Committer {
 
   /** Wakes appenders that were answered Busy, if there is room; also called when pending frames were written away. */
   tellReady(): void {
-    if (!this.isBusy) this.pressure.tell()
+    if (!this.busy) this.pressure.tell()
   }
 
   private tellIdle(): void {

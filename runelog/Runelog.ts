@@ -135,7 +135,7 @@ export class Runelog {
 
   /** An append would be answered Busy. */
   get busy(): boolean {
-    return this.committer.overloaded
+    return this.committer.busy
   }
 
   /** The newest durable event of a log; 0 when there is none. */

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { Backpressure } from "#runelog/Backpressure.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
-import { DiskFull, WriterPoisoned } from "#runelog/Errors.ts"
+import { Busy, DiskFull, WriterClosed, WriterPoisoned } from "#runelog/Errors.ts"
 import { KIB, limits } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { Slabs } from "#runelog/Slabs.ts"
@@ -101,6 +101,22 @@ describe("an appender that is sent away", () => {
     expect(pressure.refusal()).toMatchObject({ waitingFor: "segments", bytes: 3 * KIB, bytesMax: 2 * KIB })
     pressure.inFlightBytes = 11
     expect(pressure.refusal()).toMatchObject({ waitingFor: "journal", bytes: 11, bytesMax: 10 })
+  })
+})
+
+describe("a writer that holds more than it may", () => {
+  it("is not busy once it is closed: who asks again is told so and does not ask for ever", async () => {
+    const runelog = await openSmall({ disk: new DiskSim(), limits: { inFlightBytesMax: 1000 } })
+    await runelog.append("a", 1, [{ body: "first" }])
+    const taken = runelog.append("a", 2, [{ body: "x".repeat(2000) }])
+    expect(runelog.busy).toBe(true)
+    expect(await errorOf(runelog.append("a", 3, [{ body: "x" }]))).toBeInstanceOf(Busy)
+    const waiting = runelog.ready()
+    const closed = runelog.close()
+    expect(runelog.busy).toBe(false)
+    await waiting
+    expect(await errorOf(runelog.append("a", 3, [{ body: "x" }]))).toBeInstanceOf(WriterClosed)
+    await Promise.all([taken, closed])
   })
 })
 

@@ -1,6 +1,7 @@
 // One configuration for every lane. Heavy suites ask test/support/counts.ts how often to repeat themselves, so the
 // same files serve `npm test` and `npm run soak`.
 import { defineConfig } from "vitest/config"
+import LongestFirst from "./test/support/LongestFirst.ts"
 
 const hourMs = 3_600_000
 
@@ -12,6 +13,7 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 60_000,
     pool: "forks",
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/RunReporter.ts"],
     coverage: {
       provider: "v8",

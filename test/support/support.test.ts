@@ -1,11 +1,13 @@
 // Goal: the helpers that decide what a green run means cannot lie. Method: the pure parts directly; the reporter
 // through a real vitest run over the files in fixture/, because only there its exit code can be seen.
 import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { count } from "./counts.ts"
+import { longest, longestFirst } from "./LongestFirst.ts"
 import { closingText, parseCounts } from "./RunReporter.ts"
 import { PartMissing, requirePart } from "./require.ts"
 import { randomFrom, seedFor } from "./seed.ts"
@@ -21,6 +23,19 @@ const runFixture = (files: ReadonlyArray<string>, variables: Readonly<Record<str
 }
 
 afterEach(() => vi.unstubAllEnvs())
+
+describe("the order of test files", () => {
+  it("begins with those that take long and leaves the others as they are", () => {
+    const [first, second] = longest as [string, string]
+    expect(longestFirst(["b", second, "a", first], (path) => path)).toEqual([first, second, "b", "a"])
+  })
+
+  it("names each file once, and only files that exist", () => {
+    const top = fileURLToPath(new URL("../..", import.meta.url))
+    expect(longest.filter((path) => !existsSync(join(top, path)))).toEqual([])
+    expect(new Set(longest).size).toBe(longest.length)
+  })
+})
 
 describe("count", () => {
   it("takes the number of the lane", () => {

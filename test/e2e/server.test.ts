@@ -134,10 +134,11 @@ class Wanderer {
     await socket.hello(server.token)
     const { head } = await socket.ok("subscribe", { conversation_id: this.conversationId, after: this.cursor })
     const enough = 1 + Math.floor(this.random() * 40)
-    const isDone = (): boolean => socket.closeCode !== undefined || socket.runes().length >= enough || hasAll()
-    const last = (): number => (socket.runes().at(-1)?.["event_id"] as number | undefined) ?? this.cursor
-    const hasAll = (): boolean => last() >= until()
-    await socket.until(isDone)
+    await socket.until(() => {
+      const runes = socket.runes()
+      const last = (runes.at(-1)?.["event_id"] as number | undefined) ?? this.cursor
+      return socket.closeCode !== undefined || runes.length >= enough || last >= until()
+    })
     expect(head).toBeGreaterThanOrEqual(this.cursor)
     for (const rune of socket.runes()) this.seen.push(rune["event_id"] as number)
     socket.raw.terminate()

@@ -99,16 +99,26 @@ export class Socket {
   }
 
   runes(sub?: unknown): Array<Json> {
-    return this.pushed.flatMap((frame) =>
-      "rune" in frame && (sub === undefined || frame["sub"] === sub) ? [frame["rune"] as Json] : []
-    )
+    const runes: Array<Json> = []
+    for (const frame of this.pushed) {
+      if ("rune" in frame && (sub === undefined || frame["sub"] === sub)) runes.push(frame["rune"] as Json)
+    }
+    return runes
   }
 
   /** Resolves when a rune of the kind has come so many times. */
   async rune(kind: string, times = 1): Promise<Json> {
-    const found = (): Array<Json> => this.runes().filter((rune) => rune["kind"] === kind)
-    await this.until(() => found().length >= times)
-    return found()[times - 1]!
+    const found: Array<Json> = []
+    let looked = 0
+    await this.until(() => {
+      // Each frame is looked at once: it is asked after every one of them, and there may be many thousand.
+      for (; looked < this.pushed.length; looked++) {
+        const rune = this.pushed[looked]!["rune"] as Json | undefined
+        if (rune?.["kind"] === kind) found.push(rune)
+      }
+      return found.length >= times
+    })
+    return found[times - 1]!
   }
 
   /** The code with which the server ended the connection. */

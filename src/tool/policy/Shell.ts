@@ -154,7 +154,14 @@ class Scanner {
     if (character === "\\") return this.escaped()
     const why = special[character]
     if (why !== undefined) throw new Unreadable(why)
+    if (character === "~" && this.isInAssignment()) throw new Unreadable("it names a home directory")
     return character
+  }
+
+  /** Bash puts the home directory also behind `=` and `:` of words that look like assignments, wherever they stand. */
+  private isInAssignment(): boolean {
+    const before = this.text[this.at - 2]
+    return before === "=" || before === ":"
   }
 
   private escaped(): string {

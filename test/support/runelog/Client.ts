@@ -112,11 +112,11 @@ export class Client {
   }
 
   async #read(log: LogModel): Promise<void> {
-    const { life } = log
-    const after = this.#below(log.acknowledgedHead + 1)
+    const { acknowledgedHead, life } = log
+    const after = this.#below(acknowledgedHead + 1)
     const page = await this.#runelog.read(log.name, { after, bytesMax: 1 + this.#below(4000) }).catch((error) => {
-      if (tagOf(error) === "LogUnknown" && (log.acknowledgedHead === 0 || log.life !== life || log.removing))
-        return undefined
+      // It may have come into being after the answer was made and before it arrived.
+      if (tagOf(error) === "LogUnknown" && acknowledgedHead === 0) return undefined
       if (tagOf(error) === "CursorBeyondEnd" && log.life !== life) return undefined
       if (this.#isGone(log, life)) return undefined
       throw error

@@ -2,11 +2,12 @@
 // those after opening and one page. Argument: directory.
 import { Runelog } from "#runelog/Runelog.ts"
 import { largeLogName, scanAll } from "./largeLog.ts"
+import { peakResidentBytes } from "./peakMemory.ts"
 
 const log = await Runelog.open({ directory: process.argv[2] ?? "" })
 await log.read(largeLogName, { after: 0 })
 const beforeBytes = process.memoryUsage.rss()
 const runes = await scanAll(log)
-const peakBytes = process.resourceUsage().maxRSS * 1024
+const peakBytes = peakResidentBytes()
 await log.close()
 process.stdout.write(`${JSON.stringify({ runes, growthBytes: peakBytes - beforeBytes })}\n`)

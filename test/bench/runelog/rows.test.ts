@@ -5,7 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { appendRows, makeAppendSubjects } from "./appendRows.ts"
+import { startChild } from "./child.ts"
 import { makeDirectory } from "./directory.ts"
+import { writeLargeLog } from "./largeLog.ts"
 import { Latency } from "./latency.ts"
 import { RawCommit } from "./raw.ts"
 import { aimedRow, comparedRow, unlessShown } from "./rows.ts"
@@ -119,6 +121,23 @@ describe("the raw limit", () => {
       await Promise.all(records.map((record) => raw.append(record)))
       raw.close()
       expect(readFileSync(join(path, "raw")).subarray(0, 20 * 256)).toEqual(Buffer.concat(records))
+    })
+  )
+})
+
+describe("the memory of a reader", () => {
+  it(
+    "is its own, however large the process is that started it",
+    within(async (path) => {
+      const runes = 2_000
+      await writeLargeLog(path, runes)
+      const ballast = Buffer.alloc(512 * 1024 * 1024, 1)
+      const reader = await startChild("memoryReader.ts", [path])
+      await reader.kill()
+      const report = JSON.parse(reader.line)
+      expect(report.runes).toBe(runes)
+      expect(report.growthBytes).toBeGreaterThan(0)
+      expect(report.growthBytes).toBeLessThan(ballast.length / 4)
     })
   )
 })

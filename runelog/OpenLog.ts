@@ -6,6 +6,7 @@ import type { DiskFile } from "./Disk.ts"
 import { ForeignFile } from "./Errors.ts"
 import { frameEventId } from "./Frame.ts"
 import type { IndexContent } from "./IndexFile.ts"
+import { KIB } from "./Limits.ts"
 import { emptyLog, type LogState, type SegmentState } from "./LogState.ts"
 import {
   adoptSegmentEnd,
@@ -17,7 +18,7 @@ import {
   unopened,
   useSegmentFile
 } from "./OpenSegment.ts"
-import { findIntactFrame, type ScanEnd, type ScanFault, scanFrames } from "./Scan.ts"
+import { endsInSeal, findIntactFrame, type ScanEnd, type ScanFault, scanFrames } from "./Scan.ts"
 import { parseLogFileName } from "./Segment.ts"
 
 export { loadClosedSegment, type OpenLogOptions } from "./OpenSegment.ts"
@@ -164,16 +165,21 @@ const judgeHeader = async (options: OpenLogOptions, judged: Judged, reason: stri
   return { _tag: "Dropped" }
 }
 
+/** About what lies between two index entries. */
+const CUT_CHUNK_BYTES = 128 * KIB
+
 const cutName = ({ log, path }: { readonly log: LogState; readonly path: string }): string =>
   `${log.name}-${path.slice(path.lastIndexOf("/") + 1)}`
 
 const settleFrames = async (options: OpenLogOptions, judged: Judged): Promise<LoadedEnd> => {
   const { file, log, segment, size, hint, journalFirstId } = judged
+  const early = await settleAtJournal(judged)
+  if (early !== undefined) return early
   const end = await scanSegment(file, segment, size, { hint, limits: options.limits })
   adoptEnd(log, segment, end)
   if (end.seal === undefined) {
     if (segment.firstEventId >= journalFirstId) return { _tag: "Dropped" }
-    if (log.durableEventId >= journalFirstId - 1) return cutBehind(judged)
+    if (log.durableEventId >= journalFirstId - 1) return cutAt(judged, await scanToJournal(judged, segment.bytes))
   }
   const fault = await endFault(judged, end)
   if (fault !== undefined) return { _tag: "Damaged", fault }
@@ -181,6 +187,19 @@ const settleFrames = async (options: OpenLogOptions, judged: Judged): Promise<Lo
   if (log.damage !== undefined) return { _tag: "Good" }
   await cutTornEnd(options, judged)
   return segment.firstEventId > log.durableEventId ? { _tag: "Dropped" } : { _tag: "Good" }
+}
+
+/** What the journal brings again need not be read, unless it is sealed: nothing when the segment has to be read to its end. */
+const settleAtJournal = async (judged: Judged): Promise<LoadedEnd | undefined> => {
+  const { file, hint, journalFirstId, segment, size } = judged
+  if (!Number.isFinite(journalFirstId) || (await endsInSeal(file, size))) return undefined
+  if (segment.firstEventId >= journalFirstId) return { _tag: "Dropped" }
+  if (hint === undefined || !(hint.index.ids[0]! < journalFirstId)) return undefined
+  segment.index = hint.index
+  segment.indexedEntries = hint.index.ids.length
+  segment.indexedBytes = hint.durableBytes
+  const end = await scanToJournal(judged, size)
+  return end.lastEventId === journalFirstId - 1 ? cutAt(judged, end) : undefined
 }
 
 /** Why the end of a segment is damage and not just torn; nothing when it is good or torn. */
@@ -213,20 +232,27 @@ const cutTornEnd = async (options: OpenLogOptions, judged: Judged): Promise<void
   await file.sync()
 }
 
-/** Forgets the frames from `journalFirstId` on: the journal has them. */
-const cutBehind = async ({ file, log, segment, journalFirstId }: Judged): Promise<LoadedEnd> => {
-  const lastEventId = journalFirstId - 1
+/** Reads from the last index entry before the journal to the last frame before it. */
+const scanToJournal = ({ file, journalFirstId, segment }: Judged, endOffset: number): Promise<ScanEnd> => {
   const { ids, offsets, crcs } = segment.index
-  const from = ids.findLastIndex((id) => id <= lastEventId)
+  const from = ids.findLastIndex((id) => id < journalFirstId)
   const start = { offset: offsets[from]!, eventId: ids[from]!, previousCrc: crcs[from]! }
-  const end = await scanFrames(file, start, {
-    endOffset: segment.bytes,
-    onFrame: (bytes, at) => (frameEventId(bytes.view, at) >= lastEventId ? "stop" : undefined)
+  const isLast = (eventId: number): boolean => eventId >= journalFirstId - 1
+  return scanFrames(file, start, {
+    endOffset,
+    chunkBytes: CUT_CHUNK_BYTES,
+    onFrame: (bytes, at) => (isLast(frameEventId(bytes.view, at)) ? "stop" : undefined)
   })
+}
+
+/** Forgets the frames behind `end`: the journal has them. */
+const cutAt = async ({ file, log, segment }: Judged, end: ScanEnd): Promise<LoadedEnd> => {
   adoptEnd(log, segment, { ...end, openBatch: undefined })
   await file.truncate(end.offset)
-  segment.index = { ids: ids.slice(0, from + 1), offsets: offsets.slice(0, from + 1), crcs: crcs.slice(0, from + 1) }
-  segment.indexedEntries = Math.min(segment.indexedEntries, from + 1)
+  const { ids, offsets, crcs } = segment.index
+  const entries = offsets.findLastIndex((offset) => offset < end.offset) + 1
+  segment.index = { ids: ids.slice(0, entries), offsets: offsets.slice(0, entries), crcs: crcs.slice(0, entries) }
+  segment.indexedEntries = Math.min(segment.indexedEntries, entries)
   // What a process wrote before it died may never have been synced.
   segment.unsynced = true
   segment.entryUnsynced = true

@@ -33,11 +33,11 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
   const logs = new Map<string, LogState>()
   let frames = 0
   for (const batch of content.batches) for (const log of batch.removals) removals.set(log, batch.sequence)
-  await eachBatch(options, content.batches, async (batch, slab, groups) => {
+  const body: BatchBody = async (batch, slab, groups) => {
     for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group, keepsFrames })
-    if (options.slabs.bytes * 2 > options.limits.pendingBytesMax) await flushAll(options, logs, { sync: false })
-  })
-  await flushAll(options, logs, { sync: true })
+  }
+  await eachBatch(options, content.batches, { body, afterSlab: () => relieve(options, logs) })
+  for (const log of logs.values()) await options.store.flush(log, { sync: true })
   options.store.markRootUnsynced()
   await options.store.syncRoot()
   return { batches: content.batches.length, frames, logs }
@@ -45,11 +45,17 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
 
 type BatchBody = (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>
 
+interface BatchVisit {
+  readonly body: BatchBody
+  /** Called when the batches of a slab are through. */
+  readonly afterSlab: () => Promise<void>
+}
+
 /** Goes through the batches in order, opening each file once and reading a slab of it at a time. */
 const eachBatch = async (
   options: RecoveryOptions,
   batches: ReadonlyArray<FoundBatch>,
-  body: BatchBody
+  { afterSlab, body }: BatchVisit
 ): Promise<void> => {
   const files = new Map<string, DiskFile>()
   try {
@@ -59,6 +65,7 @@ const eachBatch = async (
       const file = files.get(name) ?? (await options.disk.open(`${options.journalDirectory}/${name}`, "read"))
       files.set(name, file)
       await eachOf(options, file, batches.slice(at, at + count), body)
+      await afterSlab()
       at += count
     }
   } finally {
@@ -101,14 +108,12 @@ const eachOf = async (
   }
 }
 
-const flushAll = async (
-  options: RecoveryOptions,
-  logs: ReadonlyMap<string, LogState>,
-  how: { readonly sync: boolean }
-): Promise<void> => {
-  for (const log of logs.values()) {
-    if (how.sync || log.pending.length > 0) await options.store.flush(log, how)
-  }
+/** Writes the logs with many frames, so that few slabs serve for all of the journal; all logs once memory is crowded. */
+const relieve = async (options: RecoveryOptions, logs: ReadonlyMap<string, LogState>): Promise<void> => {
+  const { limits, slabs, store } = options
+  const isCrowded = slabs.bytes * 2 > limits.pendingBytesMax
+  const bytesMin = isCrowded ? 1 : limits.segmentWriteBytes
+  for (const log of logs.values()) if (log.pendingBytes >= bytesMin) await store.flush(log, { sync: false })
 }
 
 interface Application {

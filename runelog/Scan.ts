@@ -194,3 +194,17 @@ export const findIntactFrame = async (
 
 /** A seal is a few numbers and two digests; an unfinished one is no longer than this. */
 export const SEAL_BYTES_MAX = 512
+
+/** Whether a file of this size ends in an intact seal, whatever lies before it. */
+export const endsInSeal = async (file: DiskFile, size: number): Promise<boolean> => {
+  const from = Math.max(size - SEAL_BYTES_MAX, 0)
+  const bytes = bytesOf(Buffer.alloc(size - from))
+  await file.read(bytes.buffer, 0, bytes.buffer.length, from)
+  const { buffer, view } = bytes
+  for (let start = buffer.indexOf("RUNE"); start >= 0; start = buffer.indexOf("RUNE", start + 1)) {
+    const isIntact = checkFrame(bytes, start, buffer.length) === undefined
+    if (isIntact && frameKindOf(view, start) === frameKind.seal && start + frameBytes(view, start) === buffer.length)
+      return true
+  }
+  return false
+}

@@ -21,7 +21,7 @@ export interface FoundBatch extends BatchHeader {
   readonly headerCrc: number
   readonly name: string
   readonly offset: number
-  /** The logs that it removes; known of batches from the floor on that are whole. */
+  /** The logs that it removes; known of batches that are whole. */
   readonly removals: ReadonlyArray<string>
   /** It is there a second time, in a file of its own. */
   readonly copied: boolean
@@ -37,7 +37,7 @@ export interface JournalContent {
   readonly files: ReadonlyArray<FoundFile>
   /** The batches that recovery must apply, in order, without a hole. */
   readonly batches: ReadonlyArray<FoundBatch>
-  /** The highest sequence seen, stale batches included. */
+  /** The highest sequence in use. */
   readonly lastSequence: number
   /** Damage: batches behind it are not in `batches`. */
   readonly damage: JournalCorrupt | undefined
@@ -118,6 +118,7 @@ const damagedBatch = (
         reason: `batch ${sequence} does not match its checksum`
       })
 
+/** Batches from the floor on: of the older ones, which recycled files are full of, nothing is needed. */
 interface Found {
   readonly whole: Array<FoundBatch>
   /** Batches with a good header and a payload that does not match it. */
@@ -155,13 +156,18 @@ class Piece {
     this.bytes = bytesOf(Buffer.alloc(Math.min(PIECE_BYTES, fileBytes)))
   }
 
-  /** Where the bytes from `offset` on, which the file must have, lie in the piece. Offsets only grow. */
-  async find(offset: number, length: number): Promise<number> {
-    if (offset + length > this.end) await this.move(offset, length)
+  /** Most of what is looked at lies in the piece already, and is not worth a promise. Offsets only grow. */
+  holds(offset: number, length: number): boolean {
+    return offset + length <= this.end
+  }
+
+  /** Where a place in the file lies in the piece, which must hold it. */
+  place(offset: number): number {
     return offset - this.start
   }
 
-  private async move(offset: number, length: number): Promise<void> {
+  /** Moves the piece to bytes that the file must have. */
+  async move(offset: number, length: number): Promise<void> {
     if (length > this.bytes.buffer.length) this.bytes = bytesOf(Buffer.alloc(length))
     const { buffer } = this.bytes
     const read = await this.file.read(buffer, 0, buffer.length, offset)
@@ -172,7 +178,7 @@ class Piece {
   }
 }
 
-/** Adds every batch of a file, wherever it starts. */
+/** Adds every batch of a file from the floor on, wherever it starts. */
 const findBatches = async (
   piece: Piece,
   { floor, name }: { readonly name: string; readonly floor: number },
@@ -180,31 +186,29 @@ const findBatches = async (
 ): Promise<void> => {
   let offset = JOURNAL_PAGE_BYTES
   while (offset + BATCH_HEADER_BYTES <= piece.fileBytes) {
-    const at = await piece.find(offset, BATCH_HEADER_BYTES)
-    const header = readBatchHeader(piece.bytes, at)
+    if (!piece.holds(offset, BATCH_HEADER_BYTES)) await piece.move(offset, BATCH_HEADER_BYTES)
+    const header = readBatchHeader(piece.bytes, piece.place(offset))
     if (header === undefined) {
       offset += JOURNAL_PAGE_BYTES
       continue
     }
-    const payload = await findPayload(piece, offset, header)
-    if (payload === undefined) {
-      found.torn.push({ ...header, name, offset, removals: [], copied: false })
-      offset += JOURNAL_PAGE_BYTES
-      continue
+    const bytes = BATCH_HEADER_BYTES + header.payloadBytes
+    const fits = offset + bytes <= piece.fileBytes
+    if (fits && !piece.holds(offset, bytes)) await piece.move(offset, bytes)
+    const isWhole = fits && hasPayload(piece, offset, header)
+    if (header.sequence >= floor) {
+      const removals = isWhole ? removedLogs(piece.bytes, piece.place(offset) + BATCH_HEADER_BYTES, header) : []
+      const batches = isWhole ? found.whole : found.torn
+      batches.push({ ...header, name, offset, removals, copied: false })
     }
-    const removals = header.sequence < floor ? [] : removedLogs(piece.bytes, payload, header)
-    found.whole.push({ ...header, name, offset, removals, copied: false })
-    offset += alignPage(BATCH_HEADER_BYTES + header.payloadBytes)
+    offset += isWhole ? alignPage(bytes) : JOURNAL_PAGE_BYTES
   }
 }
 
-/** Where the payload lies in the piece, if it is whole. */
-const findPayload = async (piece: Piece, offset: number, header: BatchHeader): Promise<number | undefined> => {
-  const bytes = BATCH_HEADER_BYTES + header.payloadBytes
-  if (offset + bytes > piece.fileBytes) return undefined
-  const payload = (await piece.find(offset, bytes)) + BATCH_HEADER_BYTES
-  const crc = crc32c(piece.bytes.buffer, payload, payload + header.payloadBytes, 0)
-  return crc === header.payloadCrc ? payload : undefined
+/** Whether the payload of the batch at `offset`, which the piece must hold, is what its header says. */
+const hasPayload = (piece: Piece, offset: number, header: BatchHeader): boolean => {
+  const payload = piece.place(offset) + BATCH_HEADER_BYTES
+  return crc32c(piece.bytes.buffer, payload, payload + header.payloadBytes, 0) === header.payloadCrc
 }
 
 /** The payload of a batch, or nothing when the file ends before it does. */
@@ -221,9 +225,7 @@ const selectNeeded = (
   options: JournalScanOptions,
   found: ReadonlyArray<FoundBatch>
 ): { readonly batches: ReadonlyArray<FoundBatch>; readonly damage: JournalCorrupt | undefined } => {
-  const sorted = found
-    .filter((batch) => batch.sequence >= options.floor)
-    .sort((left, right) => left.sequence - right.sequence)
+  const sorted = [...found].sort((left, right) => left.sequence - right.sequence)
   const batches: Array<FoundBatch> = []
   for (const batch of sorted) {
     const before = batches[batches.length - 1]

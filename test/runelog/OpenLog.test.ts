@@ -2,10 +2,13 @@
 // files altered by hand, opened again.
 // Verifies: INV-SEGMENT-CONTIGUOUS, INV-CRC-VALID
 import { describe, expect, it } from "vitest"
-import type { Disk } from "#runelog/Disk.ts"
+import type { Disk, DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { ForeignFile, LogDamaged, LogUnknown, SegmentCorrupt } from "#runelog/Errors.ts"
 import { bytesOf, FRAME_HEADER_BYTES, frameKind, sealFrame } from "#runelog/Frame.ts"
+import { decodeIndex, encodeIndex } from "#runelog/IndexFile.ts"
+import { KIB } from "#runelog/Limits.ts"
+import type { Runelog } from "#runelog/Runelog.ts"
 import { encodeSegmentHeader } from "#runelog/Segment.ts"
 import {
   bodiesOf,
@@ -22,6 +25,7 @@ import {
   type Snapshot,
   segmentPath,
   snapshotOf,
+  withCalls,
   withFiles
 } from "./Fixture.ts"
 
@@ -278,5 +282,72 @@ describe("the directory of a log", () => {
     const disk = await diskOf(withFiles(files, { [leftover]: Buffer.from("half") }))
     expect(await (await openSmall({ disk })).head("a")).toBe(5)
     expect(await disk.exists(leftover)).toBe(false)
+  })
+})
+
+describe("a log that the journal goes on with", () => {
+  const path = segmentPath("a", 1)
+  const roomy = { segmentBytes: 64 * KIB, segmentWriteBytes: 1, indexEveryFrames: 8 }
+
+  /** Sixty events that an index speaks of, then as many that are in the segment and in the journal. */
+  const stopped = async (last: (runelog: Runelog) => Promise<unknown>): Promise<Snapshot> => {
+    const disk = makeDiskMemory()
+    const before = await openSmall({ disk, limits: roomy })
+    await fill(before, "a", 1, 60)
+    await before.close()
+    const runelog = await openSmall({ disk, limits: roomy })
+    await fill(runelog, "a", 61, 120)
+    await last(runelog)
+    const files = await snapshotOf(disk)
+    expect(files.get(path)!.length).toBeGreaterThan(120 * FRAME_HEADER_BYTES)
+    return files
+  }
+
+  const reopened = async (files: Snapshot): Promise<{ readonly bytesRead: number; readonly disk: Disk }> => {
+    const disk = await diskOf(files)
+    let bytesRead = 0
+    const counted = withCalls(disk, {
+      open: async (name, mode) => {
+        const file = await disk.open(name, mode)
+        if (name !== path) return file
+        const read: DiskFile["read"] = async (target, offset, length, position) => {
+          const count = await file.read(target, offset, length, position)
+          bytesRead += count
+          return count
+        }
+        return Object.assign(Object.create(file), { read })
+      }
+    })
+    const runelog = await openSmall({ disk: counted, limits: roomy })
+    const opening = { bytesRead, disk }
+    expect(runelog.recovered.clean).toBe(false)
+    expect(bodiesOf(await contentOf(runelog, "a"))).toEqual(bodies(120))
+    expect(await keptIn(disk)).toEqual([])
+    return opening
+  }
+
+  const settled = (runelog: Runelog): Promise<unknown> => runelog.read("a", { after: 119 })
+
+  it("is read only up to there, and from its last index entry before", async () => {
+    const files = await stopped(settled)
+    const { bytesRead } = await reopened(files)
+    const whole = await reopened(withoutIndexes(files))
+    expect(bytesRead).toBeLessThan(whole.bytesRead)
+  })
+
+  it("is read from its beginning when its index does not hold", async () => {
+    const files = await stopped(settled)
+    const { durableBytes, index } = decodeIndex(Buffer.from(files.get(indexPath("a", 1))!))!
+    const ahead = { ...index, ids: index.ids.map((eventId) => eventId + 1000) }
+    const beside = { ...index, offsets: index.offsets.map((offset) => offset + 1) }
+    for (const lie of [ahead, beside, { ids: [], offsets: [], crcs: [] }]) {
+      await reopened(withFiles(files, { [indexPath("a", 1)]: encodeIndex({ index: lie, durableBytes }) }))
+    }
+  })
+
+  it("keeps its segment as it is when that is sealed", async () => {
+    const files = await stopped((runelog) => runelog.seal("a"))
+    const { disk } = await reopened(files)
+    expect(await readFileOf(disk, path)).toEqual(Buffer.from(files.get(path)!))
   })
 })

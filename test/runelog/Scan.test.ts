@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import type { DiskFile } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { bytesOf, FRAME_HEADER_BYTES, flag, frameKind, sealFrame, sealThinned } from "#runelog/Frame.ts"
-import { findIntactFrame, type ScanStart, scanFrames } from "#runelog/Scan.ts"
+import { endsInSeal, findIntactFrame, type ScanStart, scanFrames } from "#runelog/Scan.ts"
 import { encodeSealFrame } from "#runelog/SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
 import { writeFileOf } from "./Fixture.ts"
@@ -148,5 +148,24 @@ describe("an intact frame", () => {
     const none = await builder().raw(garbage).file()
     expect(await findIntactFrame(none.file, 0, { endOffset: none.size })).toBeUndefined()
     expect(await findIntactFrame(none.file, none.size, { endOffset: none.size })).toBeUndefined()
+  })
+})
+
+describe("a seal at the end of a file", () => {
+  const seen = async (built: Builder): Promise<boolean> => {
+    const { file, size } = await built.file()
+    return endsInSeal(file, size)
+  }
+
+  it("is seen whatever lies before it, and only where nothing is behind it", async () => {
+    expect(await seen(builder().entry("RUNE is no frame").seal())).toBe(true)
+    expect(await seen(builder().raw(Buffer.alloc(2000, 7)).seal())).toBe(true)
+    expect(await seen(builder().entry("one").entry("two"))).toBe(false)
+    expect(await seen(builder().entry("one").seal().raw(Buffer.from("x")))).toBe(false)
+  })
+
+  it("is not seen in a file of nothing", async () => {
+    const { file } = await builder().file()
+    expect(await endsInSeal(file, 0)).toBe(false)
   })
 })

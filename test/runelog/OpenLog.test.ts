@@ -350,4 +350,16 @@ describe("a log that the journal goes on with", () => {
     const { disk } = await reopened(files)
     expect(await readFileOf(disk, path)).toEqual(Buffer.from(files.get(path)!))
   })
+
+  it("is made again when all of it is in the journal and what was sealed does not hold", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk, limits: roomy })
+    await fill(runelog, "a", 1, 5)
+    await runelog.seal("a")
+    const files = await snapshotOf(disk)
+    const damaged = await diskOf(withFiles(files, { [path]: flipBit(files.get(path)!, 165 * 8) }))
+    const again = await openSmall({ disk: damaged, limits: roomy })
+    expect(bodiesOf(await contentOf(again, "a"))).toEqual(bodies(5))
+    expect(await keptIn(damaged)).toEqual([])
+  })
 })

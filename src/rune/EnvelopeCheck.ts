@@ -1,10 +1,11 @@
 /**
- * A hand-written check that says yes to exactly the envelopes the schema accepts
- * and costs a tenth of it: replay is measured against bare JSON.parse. Ids that
- * were seen last are compared, not matched again. A property test holds it to the
- * schema; a refusal here is explained by the schema.
+ * Hand-written checks of what almost every rune is made of: one says yes to exactly
+ * the envelopes the schema accepts, one to most payloads of streamed text, and they
+ * cost a tenth of it. Replay is measured against bare JSON.parse. Ids that were seen
+ * last are compared, not matched again. Property tests hold both to the schema; a
+ * refusal here is explained, or overruled, by the schema.
  */
-import { isAgentId, isConversationId, isTurnId } from "./Ids.ts"
+import { isAgentId, isConversationId, isRequestId, isTurnId } from "./Ids.ts"
 
 const remember = (matches: (input: unknown) => boolean): ((input: unknown) => boolean) => {
   let last: unknown
@@ -19,6 +20,7 @@ const remember = (matches: (input: unknown) => boolean): ((input: unknown) => bo
 const isKnownConversation = remember(isConversationId)
 const isKnownAgent = remember(isAgentId)
 const isKnownTurn = remember(isTurnId)
+const isKnownRequest = remember(isRequestId)
 
 const isPositive = (input: unknown): boolean => Number.isSafeInteger(input) && (input as number) >= 1
 
@@ -57,4 +59,11 @@ export const acceptsEnvelope = (value: unknown): boolean => {
     optional(envelope["idempotency_key"], isKey) &&
     optional(envelope["idempotency_hash"], isHash)
   )
+}
+
+/** Yes is certain: text of a request, as it is streamed. Of anything else the schema decides. */
+export const isStreamedText = (value: unknown): boolean => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false
+  const { content, request_id } = value as Readonly<Record<string, unknown>>
+  return typeof content === "string" && isKnownRequest(request_id)
 }

@@ -14,21 +14,53 @@ export interface IdSource {
 export class Ids extends Context.Service<Ids, IdSource>()("echs/rune/Ids") {}
 
 const POOL_BYTES = 4096
-const hexPairs: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+/** The character codes of the digits. */
+const digits: Uint8Array = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
+
+/** Two digits of each byte. */
+const hexOf = (bytes: Uint8Array): Uint8Array => {
+  const hex = new Uint8Array(bytes.length * 2)
+  for (let at = 0; at < bytes.length; at++) {
+    hex[at * 2] = digits[bytes[at]! >> 4]!
+    hex[at * 2 + 1] = digits[bytes[at]! & 15]!
+  }
+  return hex
+}
+
+/** Sixteen digits as a string in one piece, which JSON.stringify takes half as long over as over one joined from parts. */
+const textOf = (hex: Uint8Array, at: number): string =>
+  String.fromCharCode(
+    hex[at]!,
+    hex[at + 1]!,
+    hex[at + 2]!,
+    hex[at + 3]!,
+    hex[at + 4]!,
+    hex[at + 5]!,
+    hex[at + 6]!,
+    hex[at + 7]!,
+    hex[at + 8]!,
+    hex[at + 9]!,
+    hex[at + 10]!,
+    hex[at + 11]!,
+    hex[at + 12]!,
+    hex[at + 13]!,
+    hex[at + 14]!,
+    hex[at + 15]!
+  )
 
 /** One call to the generator serves 512 ids. */
 export const secureIdSource = (): IdSource => {
-  const pool = new Uint8Array(POOL_BYTES)
-  let offset = POOL_BYTES
+  let hex: Uint8Array = new Uint8Array(0)
+  let offset = 0
   return {
     hex16: () => {
-      if (offset === POOL_BYTES) {
-        globalThis.crypto.getRandomValues(pool)
+      if (offset === hex.length) {
+        hex = hexOf(globalThis.crypto.getRandomValues(new Uint8Array(POOL_BYTES)))
         offset = 0
       }
-      let hex = ""
-      for (const end = offset + 8; offset < end; offset++) hex += hexPairs[pool[offset]!]
-      return hex
+      const at = offset
+      offset += 16
+      return textOf(hex, at)
     }
   }
 }

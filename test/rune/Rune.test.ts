@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { envelopeKeys, OpenEnvelope } from "#src/rune/Envelope.ts"
-import { acceptsEnvelope } from "#src/rune/EnvelopeCheck.ts"
+import { acceptsEnvelope, isStreamedText } from "#src/rune/EnvelopeCheck.ts"
 import { definitionOf, type Kind, kinds } from "#src/rune/Kinds.ts"
 import {
   type AnyRune,
@@ -211,6 +211,22 @@ describe("the fast envelope check", () => {
       { seed: seedFor("fast envelope check"), numRuns: 3000 }
     )
     expect(accepted).toBeGreaterThan(100)
+  })
+
+  it("calls nothing streamed text that the schemas of the text kinds refuse", () => {
+    const texts = (["turn.assistant_delta", "turn.reasoning_delta"] as const).map((kind) => definitionOf(kind).payload)
+    const requests = fc.oneof(strange, fc.constantFrom("req_0123456789abcdef", "req_0123456789abcdeF", "req_0"))
+    let accepted = 0
+    fc.assert(
+      fc.property(fc.record({ content: strange, request_id: requests, more: strange }), (payload) => {
+        if (!isStreamedText(payload)) return
+        accepted++
+        for (const schema of texts) expect(Schema.is(schema)(payload)).toBe(true)
+      }),
+      { seed: seedFor("streamed text"), numRuns: 3000 }
+    )
+    expect(accepted).toBeGreaterThan(100)
+    for (const value of [undefined, null, "text", 1, []]) expect(isStreamedText(value)).toBe(false)
   })
 
   it("gives every kind the version of its definition", () => {

@@ -12,6 +12,11 @@ export interface MemoryReport {
   readonly evictedRssBytes: number
 }
 
+const WARM_UP_CONVERSATIONS = 1_500
+const WARM_UP_LOG = "warm-up"
+const WARM_UP_APPENDS = 16
+const WARM_UP_BODY = Buffer.alloc(1_000_000)
+
 const used = async (runtime: BenchRuntime): Promise<{ readonly heap: number; readonly rss: number }> => {
   await runtime.store.catalog.flush()
   await runtime.store.runelog.checkpoint()
@@ -27,10 +32,23 @@ const speakMany = async (runtime: BenchRuntime, count: number): Promise<Readonly
   return ids
 }
 
+/**
+ * Before anything is counted, code is compiled, and the pools and caches that are bounded are as full as they stay: what
+ * is measured then is what each further conversation adds, not a fixed cost divided by however many there are.
+ */
+const warmUp = async (runtime: BenchRuntime): Promise<void> => {
+  const { runelog } = runtime.store
+  const entries = [{ body: WARM_UP_BODY }]
+  await Promise.all(Array.from({ length: WARM_UP_APPENDS }, (_, at) => runelog.append(WARM_UP_LOG, at + 1, entries)))
+  await runelog.remove(WARM_UP_LOG)
+  const ids = await speakMany(runtime, WARM_UP_CONVERSATIONS)
+  await used(runtime)
+  runtime.unload(ids)
+}
+
 const measure = async (directory: string, count: number): Promise<MemoryReport> => {
   const runtime = await BenchRuntime.open(directory)
-  // Code is compiled and pools are filled before anything is counted.
-  runtime.unload(await speakMany(runtime, 500))
+  await warmUp(runtime)
   const before = await used(runtime)
   const ids = await speakMany(runtime, count)
   const resident = await used(runtime)

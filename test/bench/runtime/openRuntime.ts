@@ -41,7 +41,11 @@ export class BenchRuntime {
     const { key, providers, scenarios } = settings
     this.conversations = makeConversations({
       store: store.runes,
-      pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
+      pressure: {
+        busy: () => store.runelog.busy,
+        ready: () => store.runelog.ready(),
+        rest: (conversationId) => store.runelog.rest(conversationId)
+      },
       snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
       registry: makeRegistry({
         key: () => (key === undefined ? undefined : Redacted.make(key)),

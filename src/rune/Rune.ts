@@ -148,15 +148,40 @@ const fail = (fault: DecodeFault, message: string, at?: OpenEnvelope): Result.Re
     new RuneMalformed({ fault, message, ...(at === undefined ? {} : { kind: at.kind, event_id: at.event_id }) })
   )
 
+/** What is asked of a rune of a kind that this build knows. */
+interface Known {
+  readonly kind: string
+  readonly version: number
+  readonly accepts: (payload: unknown) => boolean
+}
+
+const known = new Map<string, Known>()
+let lastKnown: Known | undefined
+
+/** Runes come in runs of the same kind, so the newest answer is kept. */
+const knownOf = (kind: unknown): Known | undefined => {
+  if (lastKnown !== undefined && kind === lastKnown.kind) return lastKnown
+  if (typeof kind !== "string") return undefined
+  const found = known.get(kind) ?? learn(kind)
+  if (found !== undefined) lastKnown = found
+  return found
+}
+
+const learn = (kind: string): Known | undefined => {
+  const definition = lookup(kind)
+  if (definition === undefined) return undefined
+  const { accepts } = checkerOf(definition.kind)
+  const learnt = { kind: definition.kind, version: definition.version, accepts }
+  known.set(kind, learnt)
+  return learnt
+}
+
 /** Whether a value is a rune of this build, as almost all are. */
 export const isCurrent = (value: unknown): value is Rune => {
   const open = value as OpenEnvelope | null | undefined
-  const definition = typeof open?.kind === "string" ? lookup(open.kind) : undefined
+  const kind = knownOf(open?.kind)
   return (
-    definition !== undefined &&
-    open?.schema_version === definition.version &&
-    acceptsEnvelope(value) &&
-    checkerOf(definition.kind).accepts(open.payload)
+    kind !== undefined && open?.schema_version === kind.version && acceptsEnvelope(value) && kind.accepts(open.payload)
   )
 }
 

@@ -49,7 +49,7 @@ describe("a data directory on the simulated disk", () => {
   })
 
   it("refuses in order and goes on when the disk runs full and room comes back", { timeout: timeoutMs }, async () => {
-    const lives = count("simulated lives on a full disk", { fast: 750, soak: 30_000 })
+    const lives = count("simulated lives on a full disk", { fast: 400, soak: 30_000 })
     const sum = await runLives("simulated full disks", lives, "full")
     if (isReplay) return
     reportCount("simulated lives on a disk that runs full", lives)
@@ -57,7 +57,7 @@ describe("a data directory on the simulated disk", () => {
   })
 
   it("stops at the first device error and starts again from what is durable", { timeout: timeoutMs }, async () => {
-    const lives = count("simulated lives on a failing disk", { fast: 750, soak: 30_000 })
+    const lives = count("simulated lives on a failing disk", { fast: 400, soak: 30_000 })
     const sum = await runLives("simulated device errors", lives, "io")
     if (isReplay) return
     reportCount("simulated lives on a disk with errors", lives)

@@ -64,7 +64,7 @@ describe.each(formats)("over $name", (format) => {
     })
     const bytes = Buffer.from(format.stream(speaking))
     cutFirst(format, bytes)
-    const every = count("bytes between two cuts", { fast: 24, soak: 1 })
+    const every = count("bytes between two cuts", { fast: 48, soak: 1 })
     const cuts = Array.from({ length: Math.ceil(bytes.length / every) }, (_, index) => index * every)
     const talks: Array<Talk> = []
     const lane = async (): Promise<void> => {

@@ -156,7 +156,7 @@ describe("a bit that changes in the journal of a directory that was not closed",
     const journal = files.get(path)!
     const all = commits.at(-1)!.heads
     const none = { a: 0, b: 0 }
-    const step = count("flipped bits of a journal", { fast: 16, soak: 1 })
+    const step = count("flipped bits of a journal", { fast: 67, soak: 1 })
     let flips = 0
     for (let bit = 0; bit < journal.length * 8; bit += step) {
       const byte = bit >>> 3

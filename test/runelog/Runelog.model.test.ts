@@ -251,7 +251,7 @@ const commands = [
 describe("a runelog", () => {
   it("holds what an array would hold", { timeout: 3_600_000 }, async () => {
     const seed = seedFor("runelog against its model")
-    const numRuns = count("runs against the model", { fast: 2_000, soak: 100_000 })
+    const numRuns = count("runs against the model", { fast: 700, soak: 100_000 })
     let steps = 0
     const maxCommands = 50
     await fc.assert(

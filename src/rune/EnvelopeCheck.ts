@@ -24,14 +24,16 @@ const isKnownRequest = remember(isRequestId)
 
 const isPositive = (input: unknown): boolean => Number.isSafeInteger(input) && (input as number) >= 1
 
+/** 1 for the code of a lower-case hexadecimal digit. One look at a table is half of two comparisons. */
+const isDigit = new Uint8Array(0x1_0000)
+for (const digit of "0123456789abcdef") isDigit[digit.charCodeAt(0)] = 1
+
 /** `run_` and sixteen lower-case hexadecimal digits. */
 const isRuneId = (input: unknown): boolean => {
   if (typeof input !== "string" || input.length !== 20 || !input.startsWith("run_")) return false
-  for (let at = 4; at < 20; at++) {
-    const code = input.charCodeAt(at)
-    if (!((code >= 48 && code <= 57) || (code >= 97 && code <= 102))) return false
-  }
-  return true
+  let all = 1
+  for (let at = 4; at < 20; at++) all &= isDigit[input.charCodeAt(at)]!
+  return all === 1
 }
 
 const isVisibility = (input: unknown): boolean => input === "public" || input === "internal" || input === "secret"

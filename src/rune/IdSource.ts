@@ -9,6 +9,8 @@ import * as Layer from "effect/Layer"
 export interface IdSource {
   /** Sixteen lower-case hexadecimal digits, 64 bits of entropy. */
   readonly hex16: () => string
+  /** `run_` and such digits. One is made for every rune, so it comes in one piece and without a detour. */
+  readonly runeId: () => string
 }
 
 export class Ids extends Context.Service<Ids, IdSource>()("echs/rune/Ids") {}
@@ -17,50 +19,61 @@ const POOL_BYTES = 4096
 /** The character codes of the digits. */
 const digits: Uint8Array = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
 
-/** Two digits of each byte. */
-const hexOf = (bytes: Uint8Array): Uint8Array => {
-  const hex = new Uint8Array(bytes.length * 2)
-  for (let at = 0; at < bytes.length; at++) {
-    hex[at * 2] = digits[bytes[at]! >> 4]!
-    hex[at * 2 + 1] = digits[bytes[at]! & 15]!
+/** Random bytes, eight at a time; one call to the generator serves 512 ids. */
+class Pool {
+  bytes: Uint8Array = new Uint8Array(0)
+  private next = 0
+
+  /** Where the next eight are. */
+  draw(): number {
+    if (this.next === this.bytes.length) {
+      this.bytes = globalThis.crypto.getRandomValues(new Uint8Array(POOL_BYTES))
+      this.next = 0
+    }
+    const at = this.next
+    this.next += 8
+    return at
   }
-  return hex
 }
 
-/** Sixteen digits as a string in one piece, which JSON.stringify takes half as long over as over one joined from parts. */
-const textOf = (hex: Uint8Array, at: number): string =>
-  String.fromCharCode(
-    hex[at]!,
-    hex[at + 1]!,
-    hex[at + 2]!,
-    hex[at + 3]!,
-    hex[at + 4]!,
-    hex[at + 5]!,
-    hex[at + 6]!,
-    hex[at + 7]!,
-    hex[at + 8]!,
-    hex[at + 9]!,
-    hex[at + 10]!,
-    hex[at + 11]!,
-    hex[at + 12]!,
-    hex[at + 13]!,
-    hex[at + 14]!,
-    hex[at + 15]!
-  )
+const high = (byte: number): number => digits[byte >> 4]!
+const low = (byte: number): number => digits[byte & 15]!
 
-/** One call to the generator serves 512 ids. */
+/** Two digits of each of eight bytes as codes. */
+const codesOf = (bytes: Uint8Array, at: number): ReadonlyArray<number> => {
+  const codes: Array<number> = []
+  for (let byte = at; byte < at + 8; byte++) codes.push(high(bytes[byte]!), low(bytes[byte]!))
+  return codes
+}
+
+/** Written out, because a list of codes would take longer than all the rest. */
+const runeIdOf = (bytes: Uint8Array, at: number): string => {
+  const a = bytes[at]!
+  const b = bytes[at + 1]!
+  const c = bytes[at + 2]!
+  const d = bytes[at + 3]!
+  const e = bytes[at + 4]!
+  const f = bytes[at + 5]!
+  const g = bytes[at + 6]!
+  const h = bytes[at + 7]!
+  // biome-ignore format: pairs of digits
+  return String.fromCharCode(
+    114, 117, 110, 95,
+    high(a), low(a), high(b), low(b), high(c), low(c), high(d), low(d),
+    high(e), low(e), high(f), low(f), high(g), low(g), high(h), low(h)
+  )
+}
+
 export const secureIdSource = (): IdSource => {
-  let hex: Uint8Array = new Uint8Array(0)
-  let offset = 0
+  const pool = new Pool()
   return {
     hex16: () => {
-      if (offset === hex.length) {
-        hex = hexOf(globalThis.crypto.getRandomValues(new Uint8Array(POOL_BYTES)))
-        offset = 0
-      }
-      const at = offset
-      offset += 16
-      return textOf(hex, at)
+      const at = pool.draw()
+      return String.fromCharCode(...codesOf(pool.bytes, at))
+    },
+    runeId: () => {
+      const at = pool.draw()
+      return runeIdOf(pool.bytes, at)
     }
   }
 }
@@ -68,15 +81,14 @@ export const secureIdSource = (): IdSource => {
 /** Deterministic ids for tests and simulations (splitmix64); never for production. */
 export const seededIdSource = (seed: number): IdSource => {
   let state = BigInt.asUintN(64, BigInt(seed))
-  return {
-    hex16: () => {
-      state = BigInt.asUintN(64, state + 0x9e3779b97f4a7c15n)
-      let mixed = state
-      mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 30n)) * 0xbf58476d1ce4e5b9n)
-      mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn)
-      return (mixed ^ (mixed >> 31n)).toString(16).padStart(16, "0")
-    }
+  const hex16 = (): string => {
+    state = BigInt.asUintN(64, state + 0x9e3779b97f4a7c15n)
+    let mixed = state
+    mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 30n)) * 0xbf58476d1ce4e5b9n)
+    mixed = BigInt.asUintN(64, (mixed ^ (mixed >> 27n)) * 0x94d049bb133111ebn)
+    return (mixed ^ (mixed >> 31n)).toString(16).padStart(16, "0")
   }
+  return { hex16, runeId: () => `run_${hex16()}` }
 }
 
 export const layerSecure: Layer.Layer<Ids> = Layer.sync(Ids, secureIdSource)

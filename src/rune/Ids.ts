@@ -52,32 +52,7 @@ export const Sha256Hex = patterned(/^[0-9a-f]{64}$/u)
  */
 const inOnePiece = (text: string): string => String.fromCharCode(...Array.from(text, (one) => one.charCodeAt(0)))
 
-/** As `inOnePiece`, for the one id that is made so often that it counts. */
-const joinRuneId = (hex: string): string =>
-  String.fromCharCode(
-    114,
-    117,
-    110,
-    95,
-    hex.charCodeAt(0),
-    hex.charCodeAt(1),
-    hex.charCodeAt(2),
-    hex.charCodeAt(3),
-    hex.charCodeAt(4),
-    hex.charCodeAt(5),
-    hex.charCodeAt(6),
-    hex.charCodeAt(7),
-    hex.charCodeAt(8),
-    hex.charCodeAt(9),
-    hex.charCodeAt(10),
-    hex.charCodeAt(11),
-    hex.charCodeAt(12),
-    hex.charCodeAt(13),
-    hex.charCodeAt(14),
-    hex.charCodeAt(15)
-  )
-
-export const makeRuneId = (source: IdSource): RuneId => joinRuneId(source.hex16()) as RuneId
+export const makeRuneId = (source: IdSource): RuneId => source.runeId() as RuneId
 export const makeConversationId = (source: IdSource): ConversationId =>
   inOnePiece(`conv_${source.hex16()}`) as ConversationId
 export const makeAgentId = (source: IdSource): AgentId => inOnePiece(`agt_${source.hex16()}`) as AgentId

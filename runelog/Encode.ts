@@ -2,12 +2,11 @@
 // Frames are complete but for chain and checksum, which they get when the batch is closed (Chain.ts).
 import type { Batch, FrameGroup } from "./Batch.ts"
 import { chainFrames } from "./Chain.ts"
-import type { Entry } from "./Entry.ts"
+import { type Entry, putBody } from "./Entry.ts"
 import { FRAME_HEADER_BYTES, flag, frameKind, putFrameHeader } from "./Frame.ts"
 import { closeGroup, GROUP_HEADER_BYTES, groupKind, openGroup } from "./JournalBatch.ts"
 import type { Limits } from "./Limits.ts"
 import { type LogState, lastSegment, type SegmentState, startSegment } from "./LogState.ts"
-import type { Slab } from "./Slabs.ts"
 
 /** Room that an append needs in a batch besides its frames. */
 export const groupBytes = (log: LogState): number => GROUP_HEADER_BYTES + log.nameBytes.length
@@ -44,12 +43,6 @@ const entryFlags = (entry: Entry): number =>
   (entry.role === "delta" ? flag.delta : 0) |
   (entry.role === "supersedes" ? flag.supersedes : 0)
 
-const putBody = (slab: Slab, start: number, body: string | Uint8Array): number => {
-  if (typeof body === "string") return slab.buffer.write(body, start, "utf8")
-  slab.buffer.set(body, start)
-  return body.length
-}
-
 /** Encodes one append that was measured before and for which the slab has room. */
 export const encodeAppend = (batch: Batch, log: LogState, entries: ReadonlyArray<Entry>, limits: Limits): void => {
   const open = lastSegment(log)
@@ -63,7 +56,7 @@ export const encodeAppend = (batch: Batch, log: LogState, entries: ReadonlyArray
   for (let index = 0; index <= last; index++) {
     const entry = entries[index]!
     const start = batch.end
-    const bodyBytes = putBody(slab, start + FRAME_HEADER_BYTES, entry.body)
+    const bodyBytes = putBody(slab.buffer, start + FRAME_HEADER_BYTES, entry.body)
     const eventId = log.nextEventId
     if (entry.role === "supersedes") segment.thinnable = true
     putFrameHeader(slab, start, bodyBytes, {

@@ -7,9 +7,19 @@ import type { LogState } from "./LogState.ts"
 /** Who may see an entry; the engine only stores it and filters by it. */
 export const visibility = { public: 0, internal: 1, secret: 2 } as const
 
+/** A body that writes itself, for who can do that faster than by way of a string. */
+export interface BodyWriter {
+  /** It is never longer than this. */
+  readonly bytesMax: number
+  /** Writes the body at `start` and returns its length; the same each time. It must not throw. */
+  writeTo(buffer: Buffer, start: number): number
+}
+
+export type Body = string | Uint8Array | BodyWriter
+
 export interface Entry {
   /** The bytes of the entry; a string is stored as UTF-8. */
-  readonly body: string | Uint8Array
+  readonly body: Body
   /** 0 public, 1 internal, 2 secret. */
   readonly visibility?: number
   /** A number of the caller's, 0 to 255, by which readers can filter. */
@@ -20,14 +30,41 @@ export interface Entry {
   readonly role?: "delta" | "supersedes"
 }
 
-const bodyBytesBound = (body: string | Uint8Array): number => (typeof body === "string" ? body.length * 3 : body.length)
+/** Writes a body at `start`, where there is room for it; returns its length. */
+export const putBody = (buffer: Buffer, start: number, body: Body): number => {
+  if (typeof body === "string") return buffer.write(body, start, "utf8")
+  if (!(body instanceof Uint8Array)) return body.writeTo(buffer, start)
+  buffer.set(body, start)
+  return body.length
+}
+
+/** As `body`, with nothing left to do and nothing of the caller's behind it. */
+export const writtenOut = (body: Body): string | Uint8Array => {
+  if (typeof body === "string" || body instanceof Uint8Array) return body
+  const bytes = Buffer.allocUnsafe(body.bytesMax)
+  return bytes.subarray(0, body.writeTo(bytes, 0))
+}
+
+const bodyBytesBound = (body: Body): number => {
+  if (typeof body === "string") return body.length * 3
+  return body instanceof Uint8Array ? body.length : body.bytesMax
+}
+
+/** The length of a body, at the cost of going through all of it. */
+const bodyBytes = (body: Body): number => Buffer.byteLength(writtenOut(body))
+
+const isBody = (body: unknown): body is Body => {
+  if (typeof body === "string" || body instanceof Uint8Array) return true
+  const { bytesMax, writeTo } = Object(body) as Partial<BodyWriter>
+  return typeof writeTo === "function" && Number.isSafeInteger(bytesMax) && bytesMax! >= 0
+}
 
 const isByte = (value: number | undefined): boolean =>
   value === undefined || (Number.isInteger(value) && value >= 0 && value <= 0xff)
 
 const entryFault = (log: string, entry: Entry, bodyBytesMax: number): EntryInvalid | EntryTooLarge | undefined => {
   const { body, role, stream } = entry
-  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+  if (!isBody(body)) {
     return new EntryInvalid({ log, field: "body", value: body })
   }
   if (role !== undefined && role !== "delta" && role !== "supersedes") {
@@ -40,8 +77,8 @@ const entryFault = (log: string, entry: Entry, bodyBytesMax: number): EntryInval
   if (stream !== undefined && (!Number.isInteger(stream) || stream < 0 || stream > 0xffff_ffff)) {
     return new EntryInvalid({ log, field: "stream", value: stream })
   }
-  if (bodyBytesBound(entry.body) <= bodyBytesMax) return undefined
-  const bytes = typeof entry.body === "string" ? Buffer.byteLength(entry.body) : entry.body.length
+  if (bodyBytesBound(body) <= bodyBytesMax) return undefined
+  const bytes = bodyBytes(body)
   return bytes > bodyBytesMax ? new EntryTooLarge({ log, bytes, bytesMax: bodyBytesMax }) : undefined
 }
 
@@ -60,7 +97,7 @@ export const measure = (log: LogState, entries: ReadonlyArray<Entry>, limits: Li
     bytes += FRAME_HEADER_BYTES + bodyBytesBound(entry.body)
   }
   if (entries.length > limits.batchFramesMax || bytes > limits.batchBytesMax) {
-    const exact = entries.reduce((sum, { body }) => sum + FRAME_HEADER_BYTES + Buffer.byteLength(body), 0)
+    const exact = entries.reduce((sum, { body }) => sum + FRAME_HEADER_BYTES + bodyBytes(body), 0)
     if (entries.length > limits.batchFramesMax || exact > limits.batchBytesMax) {
       return { _tag: "Refused", error: tooLarge(log, entries.length, exact, limits) }
     }

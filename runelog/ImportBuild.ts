@@ -2,7 +2,7 @@
 // chunk being filled is held, so the size of the log does not matter.
 
 import type { Disk, DiskFile } from "./Disk.ts"
-import { type Entry, measure } from "./Entry.ts"
+import { type Entry, measure, putBody } from "./Entry.ts"
 import { type Bytes, bytesOf, FRAME_HEADER_BYTES, flag, frameKind, sealFrame } from "./Frame.ts"
 import type { Limits } from "./Limits.ts"
 import { emptyLog } from "./LogState.ts"
@@ -141,12 +141,6 @@ class SegmentBuild {
     this.closing ??= this.file.close()
     return this.closing
   }
-}
-
-const putBody = (buffer: Buffer, start: number, body: string | Uint8Array): number => {
-  if (typeof body === "string") return buffer.write(body, start, "utf8")
-  buffer.set(body, start)
-  return body.length
 }
 
 const flagsOf = (entry: Entry): number =>

@@ -2,7 +2,8 @@
 // goes over the wire, and gives the frame its header. All of a batch or nothing.
 import * as Result from "effect/Result"
 import type { Entry } from "#runelog/Entry.ts"
-import { type AnyRune, decodeValue, encode, isCurrent } from "../rune/Rune.ts"
+import { type AnyRune, decodeValue, encode, encodeCurrent, isCurrent } from "../rune/Rune.ts"
+import type { StreamedText } from "../rune/StreamedText.ts"
 import { RuneInvalid } from "./Errors.ts"
 import { entryOf } from "./FrameHeader.ts"
 
@@ -20,34 +21,33 @@ const placeFault = (conversationId: string, rune: AnyRune, eventId: number): str
   return rune.event_id === eventId ? undefined : `event ${eventId} comes next`
 }
 
-/** Why something is no rune that this build or a newer one knows. */
-const faultOf = (rune: AnyRune): string | undefined => {
+/** The JSON of a rune that is not of this build; an error when no newer one knows it either. */
+const encodeUncommon = (rune: AnyRune): string | Error => {
   const checked = decodeValue(rune)
-  return Result.isFailure(checked) ? checked.failure.message : undefined
+  return Result.isFailure(checked) ? checked.failure : encode(rune)
 }
 
-const encodeOne = (rune: AnyRune): string | Error => {
+const encodeOne = (rune: AnyRune): string | StreamedText | Error => {
   try {
-    return encode(rune)
+    return isCurrent(rune) ? encodeCurrent(rune) : encodeUncommon(rune)
   } catch (error) {
     return error as Error
   }
 }
 
 export const encodeRunes = (conversationId: string, runes: ReadonlyArray<AnyRune>): Encoded => {
-  const entries: Array<Entry> = []
+  // Of its length from the start: one that grows takes room for seventeen.
+  const entries = new Array<Entry>(runes.length)
   const first = runes.length === 0 ? 0 : runes[0]!.event_id
   let chars = 0
   for (let at = 0; at < runes.length; at++) {
     const rune = runes[at]!
     const misplaced = placeFault(conversationId, rune, first + at)
     if (misplaced !== undefined) return refused(conversationId, rune, misplaced)
-    const fault = isCurrent(rune) ? undefined : faultOf(rune)
-    if (fault !== undefined) return refused(conversationId, rune, fault)
     const body = encodeOne(rune)
-    if (typeof body !== "string") return refused(conversationId, rune, body.message)
-    chars += body.length
-    entries.push(entryOf(rune, body))
+    if (body instanceof Error) return refused(conversationId, rune, body.message)
+    chars += typeof body === "string" ? body.length : body.bytesMax
+    entries[at] = entryOf(rune, body)
   }
   return { _tag: "Entries", entries, chars }
 }

@@ -86,7 +86,7 @@ const streamFor = (scope: SupersessionScope, id: string): number => {
 }
 
 /** The entry of a rune whose JSON is `body`. */
-export const entryOf = (rune: AnyRune, body: string | Uint8Array): Entry => {
+export const entryOf = (rune: AnyRune, body: Entry["body"]): Entry => {
   const { family, role, scope } = kindHeader(rune.kind)
   const visibility = privacyRank[rune.visibility]
   const id = scope === undefined || role === undefined ? undefined : scopeId(scope, rune)

@@ -3,7 +3,7 @@
 // operation exists as a promise (`…Now`, for the actor's pipeline and for loops) and as an effect with typed errors.
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { Entry } from "#runelog/Entry.ts"
+import { type Entry, writtenOut } from "#runelog/Entry.ts"
 import {
   type AppendError as EngineAppendError,
   type ReadError as EngineReadError,
@@ -160,16 +160,16 @@ export class RuneStore {
   }
 
   /**
-   * What waits are copies. Entries that wait live long, and from the first ones that do the JavaScript engine would
-   * conclude that all will, and make each in its old space, where the text of a rune that is long written stays until
-   * the next full collection: it took a seventh of the rate.
+   * What waits are copies that hold no rune. Entries that wait live long, and from the first ones that do the JavaScript
+   * engine would conclude that all will, and make each in its old space, where the text of a rune that is long written
+   * stays until the next full collection: it took a seventh of the rate.
    */
   private appendLater(
     conversationId: string,
     { entries, first }: { readonly entries: ReadonlyArray<Entry>; readonly first: number },
     options: { readonly terminal: boolean }
   ): Promise<void> {
-    const waiting = entries.map((entry) => ({ ...entry }))
+    const waiting = entries.map((entry) => ({ ...entry, body: writtenOut(entry.body) }))
     const start = (): Promise<void> => this.runelog.append(conversationId, first, waiting, options)
     return this.queue.run(conversationId, { start, terminal: options.terminal })
   }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { openBatch } from "#runelog/Batch.ts"
 import { chainFrames, indexFrame } from "#runelog/Chain.ts"
 import { encodeAppend, encodeRemoval, groupBytes } from "#runelog/Encode.ts"
-import { type Entry, measure } from "#runelog/Entry.ts"
+import { type BodyWriter, type Entry, measure, writtenOut } from "#runelog/Entry.ts"
 import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "#runelog/Errors.ts"
 import {
   bytesOf,
@@ -30,6 +30,12 @@ const limits = resolveLimits({
 })
 const slab = () => ({ ...bytesOf(Buffer.alloc(16_384)), used: 0, references: 1 })
 
+/** A body that writes itself and may take up to `bytesMax`. */
+const writing = (text: string, bytesMax: number): BodyWriter => ({
+  bytesMax,
+  writeTo: (buffer, start) => buffer.write(text, start)
+})
+
 const refusal = (...entries: ReadonlyArray<Entry>) => {
   const measured = measure(emptyLog("log"), entries, limits)
   return measured._tag === "Refused" ? measured.error : undefined
@@ -50,7 +56,11 @@ describe("an append is refused", () => {
     ["role", { role: "other" }],
     ["body", { body: undefined }],
     ["body", { body: 7 }],
-    ["body", { body: ["x"] }]
+    ["body", { body: ["x"] }],
+    ["body", { body: null }],
+    ["body", { body: { bytesMax: 3 } }],
+    ["body", { body: { bytesMax: -1, writeTo: () => 0 } }],
+    ["body", { body: { bytesMax: 0.5, writeTo: () => 0 } }]
   ])("with a %s that cannot be: %j", (field, wrong) => {
     const entry = { body: "x", ...wrong } as Entry
     expect(refusal({ body: "fine" }, entry)).toEqual(
@@ -64,6 +74,10 @@ describe("an append is refused", () => {
     expect(refusal({ body: Buffer.alloc(101) })).toEqual(new EntryTooLarge({ log: "log", bytes: 101, bytesMax: 100 }))
     expect(refusal({ body: "€".repeat(33) })).toBeUndefined()
     expect(refusal({ body: "€".repeat(34) })).toEqual(new EntryTooLarge({ log: "log", bytes: 102, bytesMax: 100 }))
+    expect(refusal({ body: writing("x".repeat(100), 300) })).toBeUndefined()
+    expect(refusal({ body: writing("x".repeat(101), 300) })).toEqual(
+      new EntryTooLarge({ log: "log", bytes: 101, bytesMax: 100 })
+    )
   })
 
   it("with too many frames, or too many bytes in all", () => {
@@ -79,6 +93,30 @@ describe("an append is refused", () => {
       _tag: "Refused",
       error: new BatchTooLarge({ log: "log", frames: 2, framesMax: 4, bytes: 204, bytesMax: 200 })
     })
+  })
+})
+
+describe("a body that writes itself", () => {
+  it("takes the room it used, not the room it asked for", () => {
+    const batch = openBatch(slab())
+    const log = emptyLog("a")
+    encodeAppend(batch, log, [{ body: writing("first", 90) }, { body: "second" }], limits)
+    chainFrames(batch, limits)
+    const [group] = readGroups(batch.slab, BATCH_HEADER_BYTES, 1)
+    const bodies: Array<string> = []
+    for (let at = group!.start; at < group!.end; at += frameBytes(batch.slab.view, at)) {
+      expect(checkFrame(batch.slab, at, group!.end)).toBeUndefined()
+      const end = at + frameBytes(batch.slab.view, at)
+      bodies.push(batch.slab.buffer.toString("utf8", at + FRAME_HEADER_BYTES, end))
+    }
+    expect(bodies).toEqual(["first", "second"])
+  })
+
+  it("is written out when it has to wait; others stay as they are", () => {
+    expect(Buffer.from(writtenOut(writing("text", 20)))).toEqual(Buffer.from("text"))
+    const bytes = Buffer.from("bytes")
+    expect(writtenOut(bytes)).toBe(bytes)
+    expect(writtenOut("string")).toBe("string")
   })
 })
 

@@ -42,8 +42,10 @@ const realDirectory = (): string => {
 const open = (disk: Disk, directory: string, limits: RunelogOptions["limits"] = small) =>
   Runelog.open({ disk, directory, limits })
 
+const bodyOf = (id: number): string => `{"event":${id},"text":"${"x".repeat((id * 37) % 200)}"}`
+
 const entry = (id: number, more: Partial<Entry> = {}): Entry => ({
-  body: `{"event":${id},"text":"${"x".repeat((id * 37) % 200)}"}`,
+  body: bodyOf(id),
   family: 1 + (id % 3),
   visibility: id % 3,
   ...more
@@ -212,10 +214,10 @@ describe("a log built from entries", () => {
     await log.importEntries("large", each([entry(1), { body: text }, { body: bytes }, entry(4)]))
     const page = await log.read("large", { after: 0, bytesMax: 8192 * KIB })
     expect(page.frames.map(({ body }) => body.length)).toEqual([
-      Buffer.byteLength(entry(1).body),
+      Buffer.byteLength(bodyOf(1)),
       900 * KIB,
       900 * KIB,
-      Buffer.byteLength(entry(4).body)
+      Buffer.byteLength(bodyOf(4))
     ])
     expect(page.frames[1]?.body.toString("utf8")).toBe(text)
     expect(page.frames[2]?.body.equals(bytes)).toBe(true)

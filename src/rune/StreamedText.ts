@@ -1,0 +1,161 @@
+/**
+ * The JSON of a rune of streamed text, written straight to where it goes: byte for
+ * byte what JSON.stringify would give. Four of five runes are of this kind, and the
+ * runes of one request differ in four places, so the rest is kept as bytes. Their
+ * text was joined from fragments, over which JSON.stringify takes long.
+ */
+import type { Envelope } from "./Envelope.ts"
+
+export type TextRune = Envelope<string, { readonly content: string; readonly request_id?: string }>
+
+/** What the runes of a request have in common, and the JSON it amounts to. */
+interface Template {
+  readonly conversation_id: string
+  readonly agent_id: string | undefined
+  readonly turn_id: string | undefined
+  readonly kind: string
+  readonly visibility: string
+  readonly schema_version: number
+  /** From behind the event id to the text, with its opening quote. */
+  readonly front: Buffer
+  /** Where in it the time is, and which time that is now. */
+  readonly timeAt: number
+  timeMs: number
+  /** From the closing quote of the text to the end. */
+  readonly back: Buffer
+}
+
+/** Streams that run at once, roughly; with more of them their templates are made anew. */
+const TEMPLATES_MAX = 512
+/** Longer text is rare, and not worth the room that its worst case asks for. */
+const TEXT_CHARS_MAX = 4096
+/** The most bytes that JSON takes for one unit of text. */
+const ESCAPE_BYTES = 6
+const EVENT_DIGITS_MAX = 16
+/** Times of thirteen digits: from 2001 on, for a while. */
+const TIME_MS_MIN = 1e12
+const TIME_MS_END = 1e13
+const ENVELOPE_KEYS = 10
+const PAYLOAD_KEYS = 2
+const ZERO = 48
+
+const HEAD = Buffer.from('{"event_id":')
+const BEFORE_RUNE_ID = ',"rune_id":"'
+const NO_RUNE_ID = "run_0000000000000000"
+
+/** 1 for the code of a character that stands for itself in JSON and is one byte. */
+const isPlain = new Uint8Array(0x1_0000)
+for (let code = 0x20; code < 0x7f; code++) isPlain[code] = code === 0x22 || code === 0x5c ? 0 : 1
+
+const templates = new Map<string, Template>()
+
+const makeTemplate = (rune: TextRune, requestId: string): Template => {
+  const { agent_id, conversation_id, kind, schema_version, ts_ms, turn_id, visibility } = rune
+  const ids = `"conversation_id":"${conversation_id}","agent_id":"${agent_id}","turn_id":"${turn_id}"`
+  const beforeTime = `${BEFORE_RUNE_ID}${NO_RUNE_ID}",${ids},"kind":"${kind}","visibility":"${visibility}","ts_ms":`
+  const front = `${beforeTime}${ts_ms},"schema_version":${schema_version},"payload":{"content":"`
+  const template = {
+    conversation_id,
+    agent_id,
+    turn_id,
+    kind,
+    visibility,
+    schema_version,
+    front: Buffer.from(front),
+    timeAt: beforeTime.length,
+    timeMs: ts_ms,
+    back: Buffer.from(`","request_id":"${requestId}"}}`)
+  }
+  if (templates.size === TEMPLATES_MAX) templates.clear()
+  templates.set(requestId, template)
+  return template
+}
+
+const isTemplateOf = (rune: TextRune, template: Template): boolean =>
+  rune.conversation_id === template.conversation_id &&
+  rune.agent_id === template.agent_id &&
+  rune.turn_id === template.turn_id &&
+  rune.kind === template.kind &&
+  rune.visibility === template.visibility &&
+  rune.schema_version === template.schema_version
+
+const templateOf = (rune: TextRune, requestId: string): Template => {
+  const kept = templates.get(requestId)
+  return kept !== undefined && isTemplateOf(rune, kept) ? kept : makeTemplate(rune, requestId)
+}
+
+/** Writes a whole number in decimal; returns where it ends. */
+const putInteger = (buffer: Uint8Array, start: number, value: number): number => {
+  let end = start + 1
+  for (let bound = 10; bound <= value; bound *= 10) end += 1
+  let at = end
+  // Division of small integers is many times faster than of large ones.
+  let rest = value
+  for (; rest > 0x3fff_ffff; rest = Math.floor(rest / 10)) buffer[--at] = ZERO + (rest % 10)
+  let small = rest | 0
+  while (at > start) {
+    const tenth = (small / 10) | 0
+    buffer[--at] = ZERO + small - tenth * 10
+    small = tenth
+  }
+  return end
+}
+
+/** Writes a text between quotes that are already there, `start` being behind the first; returns where the second is. */
+const putText = (buffer: Buffer, start: number, text: string): number => {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (isPlain[code] === 0) return start - 2 + buffer.write(JSON.stringify(text), start - 1, "utf8")
+    buffer[start + at] = code
+  }
+  return start + text.length
+}
+
+const keysOf = (value: object): number => {
+  let keys = 0
+  for (const _ in value) keys += 1
+  return keys
+}
+
+/** The body of one rune, ready to be written. */
+export class StreamedText {
+  private readonly rune: TextRune
+  private readonly template: Template
+  readonly bytesMax: number
+
+  private constructor(rune: TextRune, template: Template) {
+    this.rune = rune
+    this.template = template
+    const fixed = HEAD.length + EVENT_DIGITS_MAX + template.front.length + template.back.length
+    this.bytesMax = fixed + rune.payload.content.length * ESCAPE_BYTES
+  }
+
+  /**
+   * Of a rune that passed its check, which says that no id in it needs an escape. Nothing when it has other keys than
+   * streamed text of a turn has, or is unusual in another way; JSON.stringify serves for those.
+   */
+  static of(rune: TextRune): StreamedText | undefined {
+    if (keysOf(rune) !== ENVELOPE_KEYS || rune.agent_id === undefined || rune.turn_id === undefined) return undefined
+    const { content, request_id } = rune.payload
+    if (keysOf(rune.payload) !== PAYLOAD_KEYS || request_id === undefined) return undefined
+    const isUsual = content.length <= TEXT_CHARS_MAX && rune.ts_ms >= TIME_MS_MIN && rune.ts_ms < TIME_MS_END
+    return isUsual ? new StreamedText(rune, templateOf(rune, request_id)) : undefined
+  }
+
+  /** Writes the JSON at `start`; returns its length. */
+  writeTo(buffer: Buffer, start: number): number {
+    const { template, rune } = this
+    if (template.timeMs !== rune.ts_ms) {
+      putInteger(template.front, template.timeAt, rune.ts_ms)
+      template.timeMs = rune.ts_ms
+    }
+    for (let at = 0; at < HEAD.length; at++) buffer[start + at] = HEAD[at]!
+    const front = putInteger(buffer, start + HEAD.length, rune.event_id)
+    buffer.set(template.front, front)
+    const runeId = front + BEFORE_RUNE_ID.length
+    for (let at = 0; at < NO_RUNE_ID.length; at++) buffer[runeId + at] = rune.rune_id.charCodeAt(at)
+    const back = putText(buffer, front + template.front.length, rune.payload.content)
+    buffer.set(template.back, back)
+    return back + template.back.length - start
+  }
+}

@@ -56,11 +56,27 @@ const runeIdOf = (bytes: Uint8Array, at: number): string => {
   const f = bytes[at + 5]!
   const g = bytes[at + 6]!
   const h = bytes[at + 7]!
-  // biome-ignore format: pairs of digits
   return String.fromCharCode(
-    114, 117, 110, 95,
-    high(a), low(a), high(b), low(b), high(c), low(c), high(d), low(d),
-    high(e), low(e), high(f), low(f), high(g), low(g), high(h), low(h)
+    114,
+    117,
+    110,
+    95,
+    high(a),
+    low(a),
+    high(b),
+    low(b),
+    high(c),
+    low(c),
+    high(d),
+    low(d),
+    high(e),
+    low(e),
+    high(f),
+    low(f),
+    high(g),
+    low(g),
+    high(h),
+    low(h)
   )
 }
 

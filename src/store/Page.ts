@@ -4,7 +4,7 @@
 import { isAscii } from "node:buffer"
 import * as Result from "effect/Result"
 import type { Frame, Page } from "#runelog/Reader.ts"
-import { type AnyRune, decode, decodeValue } from "../rune/Rune.ts"
+import { type AnyRune, decode, decodeValue, isCurrent } from "../rune/Rune.ts"
 import { RuneUnreadable } from "./Errors.ts"
 
 export interface Gap {
@@ -22,9 +22,9 @@ export interface RunePage {
   readonly head: number
 }
 
-const COMMA = 0x2c
-const OPEN = 0x5b
-const CLOSE = 0x5d
+export const COMMA = 0x2c
+export const OPEN = 0x5b
+export const CLOSE = 0x5d
 
 export const decodeFrame = (conversationId: string, frame: Frame): AnyRune | RuneUnreadable => {
   const decoded = decode(frame.body.toString("utf8"))
@@ -51,16 +51,30 @@ export const decodePage = (conversationId: string, page: Page): RunePage => {
 /** The runes of all entries; nothing when one of them is not what it should be. */
 const decodeAll = (conversationId: string, entries: ReadonlyArray<Frame>): Array<AnyRune> | undefined => {
   const values = parseAll(entries)
-  if (values === undefined) return undefined
-  const runes: Array<AnyRune> = []
+  return values === undefined ? undefined : runesOf(conversationId, values, (at) => entries[at]!.eventId)
+}
+
+/** Values that are runes of the conversation with these event ids; nothing when one is not. */
+export const runesOf = (
+  conversationId: string,
+  values: ReadonlyArray<unknown>,
+  eventIdAt: (at: number) => number
+): Array<AnyRune> | undefined => {
+  const runes = values as Array<AnyRune>
   for (let at = 0; at < values.length; at++) {
-    const decoded = decodeValue(values[at])
-    if (Result.isFailure(decoded)) return undefined
-    const rune = decoded.success
-    if (rune.event_id !== entries[at]!.eventId || rune.conversation_id !== conversationId) return undefined
-    runes.push(rune)
+    const rune = runeOf(values[at])
+    if (rune === undefined || rune.event_id !== eventIdAt(at) || rune.conversation_id !== conversationId) {
+      return undefined
+    }
+    runes[at] = rune
   }
   return runes
+}
+
+const runeOf = (value: unknown): AnyRune | undefined => {
+  if (isCurrent(value)) return value
+  const decoded = decodeValue(value)
+  return Result.isFailure(decoded) ? undefined : decoded.success
 }
 
 const parseAll = (entries: ReadonlyArray<Frame>): ReadonlyArray<unknown> | undefined => {
@@ -73,9 +87,14 @@ const parseAll = (entries: ReadonlyArray<Frame>): ReadonlyArray<unknown> | undef
     at += 1 + body.copy(text, at + 1)
   }
   text[at] = CLOSE
+  const values = parsed(text)
+  return values?.length === entries.length ? values : undefined
+}
+
+/** The values of a JSON array; nothing when it is none. */
+export const parsed = (text: Buffer): ReadonlyArray<unknown> | undefined => {
   try {
-    const values: ReadonlyArray<unknown> = JSON.parse(text.toString(isAscii(text) ? "latin1" : "utf8"))
-    return values.length === entries.length ? values : undefined
+    return JSON.parse(text.toString(isAscii(text) ? "latin1" : "utf8"))
   } catch {
     return undefined
   }

@@ -30,6 +30,8 @@ import { Follower } from "./Follower.ts"
 import { isTerminal } from "./FrameHeader.ts"
 import { limits } from "./Limits.ts"
 import { decodePage, type RunePage } from "./Page.ts"
+import { PlainPages } from "./PlainPages.ts"
+import { readAhead } from "./ReadAhead.ts"
 
 export interface AppendOptions {
   /** May use the room kept for last words when the disk is full. By default so for a small batch that ends in a terminal rune. */
@@ -119,11 +121,15 @@ const requestOf = (options: ReadOptions): EngineRead => {
   return { after, bytesMax, filter }
 }
 
+const isPlain = ({ bytesMax = limits.pageBytes, families, visibilityMax }: ReadOptions): boolean =>
+  bytesMax === limits.pageBytes && families === undefined && visibilityMax === undefined
+
 export class RuneStore {
   private readonly runelog: Runelog
   private readonly archive: ArchiveSource | undefined
   private readonly onDurable: RuneStoreOptions["onDurable"]
   private readonly queue: AppendQueue
+  private readonly plainPages = new PlainPages((conversationId, request) => this.readRawNow(conversationId, request))
   /** The last append of a conversation whose answer may come later than that of the next one. */
   private readonly detours = new Map<string, Promise<void>>()
 
@@ -210,7 +216,8 @@ export class RuneStore {
   }
 
   async readNow(conversationId: string, options: ReadOptions): Promise<RunePage> {
-    return decodePage(conversationId, await this.readBytesNow(conversationId, options))
+    const page = isPlain(options) ? await this.plainPages.read(conversationId, options.after) : undefined
+    return page ?? decodePage(conversationId, await this.readBytesNow(conversationId, options))
   }
 
   read(conversationId: string, options: ReadOptions): Effect.Effect<RunePage, ReadError> {
@@ -284,16 +291,9 @@ export class RuneStore {
     )
   }
 
-  /** All pages up to the head as it is when the reader gets there. */
-  async *pagesNow(conversationId: string, options: ReadOptions): AsyncGenerator<RunePage> {
-    let { after } = options
-    for (;;) {
-      const page = await this.readNow(conversationId, { ...options, after })
-      if (page.next === after) return
-      after = page.next
-      yield page
-      if (after >= page.head) return
-    }
+  /** All pages up to the head as it is when the reader gets there; the next one is read while a page is worked on. */
+  pagesNow(conversationId: string, options: ReadOptions): AsyncGenerator<RunePage> {
+    return readAhead((after) => this.readNow(conversationId, { ...options, after }), options.after)
   }
 }
 

@@ -8,16 +8,30 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import { encode, type Rune } from "#src/rune/Rune.ts"
+import { decodePage } from "#src/store/Page.ts"
 import { RuneStore } from "#src/store/RuneStore.ts"
-import { agent, conversationIdOf, type Place, places, Scribe, smallLimits } from "./support.ts"
+import { agent, conversationIdOf, KIB, type Place, places, Scribe, smallLimits } from "./support.ts"
 
 const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> => Effect.runPromise(Effect.flip(effect))
+
+/** Where entries are when they are read. */
+const whereabouts: ReadonlyArray<[string, (runelog: Runelog) => Promise<void>]> = [
+  ["in memory", async () => undefined],
+  ["in a segment", (runelog) => runelog.checkpoint()]
+]
 
 const readAll = async (store: RuneStore, id: string) => {
   const runes: Array<unknown> = []
   for await (const page of store.pagesNow(id, { after: 0, bytesMax: 2000 })) runes.push(...page.runes)
   return runes
 }
+
+/** Turns with text of all kinds, one of them larger than a page. */
+const scribe = new Scribe().begin()
+for (let turn = 1; turn <= 20; turn++) {
+  scribe.turn("täglich \u{1f600}", turn % 2 === 0 ? "plain words ".repeat(20 * turn) : 'wörter, "quoted" '.repeat(turn))
+}
+scribe.turn("x".repeat(300_000)).turn()
 
 describe.each(places)("runes on %s", (_name, makePlace) => {
   let place: Place
@@ -96,6 +110,65 @@ describe.each(places)("runes on %s", (_name, makePlace) => {
     expect(page.runes).toEqual(runes.filter((rune) => !deltas.includes(rune)))
     const told = page.gaps.flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, index) => from + index))
     expect(told).toEqual(deltas.map(({ event_id: id }) => id))
+  })
+
+  it("are the same whether a page is decoded where it was read or entry by entry", async () => {
+    const limits = {
+      ...smallLimits,
+      journalFileBytes: 4096 * KIB,
+      batchBytesMax: 1024 * KIB,
+      pendingBytesMax: 8192 * KIB
+    }
+    const log = await Runelog.open({ ...place, directory: `${place.directory}/large`, limits })
+    const large = new RuneStore({ runelog: log })
+    const { conversationId, runes } = scribe
+    for (const rune of runes.slice(0, -4)) await large.appendNow(conversationId, [rune])
+    await log.seal(conversationId)
+    for (const rune of runes.slice(-4)) await large.appendNow(conversationId, [rune])
+    for (let after = 0; after < runes.length; after += 7) {
+      const page = await large.readNow(conversationId, { after })
+      const bytes = await large.readBytesNow(conversationId, { after })
+      expect(page).toEqual(decodePage(conversationId, bytes))
+      expect(page.gaps.length + page.runes.length).toBeGreaterThan(0)
+    }
+    await log.close()
+  })
+
+  it("are read ahead, and yet end where the log does when the reader gets there", async () => {
+    const scribe = new Scribe().begin()
+    for (let turn = 0; turn < 40; turn++) scribe.turn("again", "words and words ".repeat(300))
+    for (const rune of scribe.runes) await store.appendNow(scribe.conversationId, [rune])
+    await runelog.checkpoint()
+    const read: Array<Rune> = []
+    let pages = 0
+    for await (const page of store.pagesNow(scribe.conversationId, { after: 0 })) {
+      read.push(...(page.runes as Array<Rune>))
+      pages += 1
+      // Appended while what follows may have been read already.
+      if (pages <= 4) await store.appendNow(scribe.conversationId, [scribe.add("session.resumed", {})])
+    }
+    expect(pages).toBeGreaterThan(3)
+    // Deltas may be gone: full segments are sealed meanwhile.
+    const lasting = (runes: ReadonlyArray<Rune>) => runes.filter(({ kind }) => !/delta|progress/.test(kind))
+    expect(lasting(read)).toEqual(lasting(scribe.runes))
+  })
+
+  it("can be left in the middle, also when the next page cannot be read", async () => {
+    const scribe = new Scribe().begin()
+    for (let turn = 0; turn < 40; turn++) scribe.turn("again", "words and words ".repeat(300))
+    for (const rune of scribe.runes) await store.appendNow(scribe.conversationId, [rune])
+    await runelog.append(scribe.conversationId, scribe.runes.length + 1, [{ body: "no rune" }])
+    await runelog.checkpoint()
+    const first = await store.readNow(scribe.conversationId, { after: 0 })
+    for await (const page of store.pagesNow(scribe.conversationId, { after: first.next })) {
+      if (page.next >= scribe.runes.length) break
+    }
+    const all = async (): Promise<number> => {
+      let read = 0
+      for await (const page of store.pagesNow(scribe.conversationId, { after: 0 })) read += page.runes.length
+      return read
+    }
+    await expect(all()).rejects.toMatchObject({ _tag: "RuneUnreadable", eventId: scribe.runes.length + 1 })
   })
 
   it("keep deltas that nothing repeats yet", async () => {
@@ -240,34 +313,43 @@ describe("an append", () => {
     await tight.close()
   })
 
-  it("of an entry that is no rune is an error of the reader, after the good ones", async () => {
-    await store.appendNow(conversationId, runes.slice(0, 3))
-    await runelog.append(conversationId, 4, [{ body: "{}" }])
-    await runelog.append(conversationId, 5, [{ body: encode({ ...first, event_id: 9 } as Rune) }])
-    const page = await store.readNow(conversationId, { after: 0 })
-    expect(page.runes).toEqual(runes.slice(0, 3))
-    expect(page.next).toBe(3)
-    expect(await failureOf(store.read(conversationId, { after: 3 }))).toMatchObject({
-      _tag: "RuneUnreadable",
-      eventId: 4
-    })
-    const displaced = await failureOf(store.read(conversationId, { after: 4 }))
-    expect(displaced).toMatchObject({ _tag: "RuneUnreadable", reason: `it says it is event 9 of ${conversationId}` })
-  })
+  it.each(whereabouts)(
+    "of an entry that is no rune is an error of the reader, after the good ones, %s",
+    async (_where, settle) => {
+      await store.appendNow(conversationId, runes.slice(0, 3))
+      await runelog.append(conversationId, 4, [{ body: "{}" }])
+      await runelog.append(conversationId, 5, [{ body: encode({ ...first, event_id: 9 } as Rune) }])
+      await settle(runelog)
+      const page = await store.readNow(conversationId, { after: 0 })
+      expect(page.runes).toEqual(runes.slice(0, 3))
+      expect(page.next).toBe(3)
+      expect(await failureOf(store.read(conversationId, { after: 3 }))).toMatchObject({
+        _tag: "RuneUnreadable",
+        eventId: 4
+      })
+      const displaced = await failureOf(store.read(conversationId, { after: 4 }))
+      expect(displaced).toMatchObject({ _tag: "RuneUnreadable", reason: `it says it is event 9 of ${conversationId}` })
+    }
+  )
 
-  it("of entries that only together look like runes is not fooled by how pages are parsed", async () => {
-    const [one, two, three] = runes.slice(0, 3).map(encode) as [string, string, string]
-    await runelog.append(conversationId, 1, [{ body: `${one},${two}` }, { body: three }])
-    expect(await failureOf(store.read(conversationId, { after: 0 }))).toMatchObject({
-      _tag: "RuneUnreadable",
-      eventId: 1
-    })
-    const other = conversationIdOf(8)
-    await runelog.append(other, 1, [{ body: "[1" }, { body: "2]" }, { body: "3,4" }])
-    expect(await failureOf(store.read(other, { after: 0 }))).toMatchObject({ _tag: "RuneUnreadable", eventId: 1 })
-  })
+  it.each(whereabouts)(
+    "of entries that only together look like runes is not fooled by how pages are parsed, %s",
+    async (_where, settle) => {
+      const [one, two, three] = runes.slice(0, 3).map(encode) as [string, string, string]
+      await runelog.append(conversationId, 1, [{ body: `${one},${two}` }, { body: three }])
+      await settle(runelog)
+      expect(await failureOf(store.read(conversationId, { after: 0 }))).toMatchObject({
+        _tag: "RuneUnreadable",
+        eventId: 1
+      })
+      const other = conversationIdOf(8)
+      await runelog.append(other, 1, [{ body: "[1" }, { body: "2]" }, { body: "3,4" }])
+      await settle(runelog)
+      expect(await failureOf(store.read(other, { after: 0 }))).toMatchObject({ _tag: "RuneUnreadable", eventId: 1 })
+    }
+  )
 
-  it("of a rune of an older version is read as the current one", async () => {
+  it.each(whereabouts)("of a rune of an older version is read as the current one, %s", async (_where, settle) => {
     const old = {
       ...runes.find(({ kind }) => kind === "tool.result"),
       event_id: 1,
@@ -276,6 +358,7 @@ describe("an append", () => {
       agent_id: agent
     }
     await runelog.append(conversationId, 1, [{ body: JSON.stringify(old) }])
+    await settle(runelog)
     const { runes: read } = await store.readNow(conversationId, { after: 0 })
     expect(read[0]).toMatchObject({
       schema_version: 2,

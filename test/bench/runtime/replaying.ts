@@ -2,11 +2,12 @@
 // nothing else. The logs hold what agents write: turns with streamed text, tools with output, and their ends.
 import { join } from "node:path"
 import { evolve } from "#src/machine/Evolve.ts"
-import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
+import { emptyConversation } from "#src/machine/State.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeConversationId } from "#src/rune/Ids.ts"
 import type { Kind } from "#src/rune/Kinds.ts"
 import type { Rune, RuneOf } from "#src/rune/Rune.ts"
+import type { RunePage } from "#src/store/Page.ts"
 import { Store } from "#src/store/Store.ts"
 import { callItem, Story, shellTool, textItem } from "../../support/story.ts"
 import type { Row } from "../Bench.ts"
@@ -107,19 +108,29 @@ class Walk {
   }
 }
 
+/** As a conversation is taken up at a start: its pages one after the other, each folded into its state. */
 const makeReplay = (logs: ReplayLogs): Subject => {
-  const walk = new Walk(logs)
-  let state: ConversationState | undefined
+  const { conversationIds, store } = logs
+  let at = -1
+  let pages: AsyncGenerator<RunePage> | undefined
+  let state = emptyConversation(conversationIds[0]!)
+  const nextPage = async (): Promise<RunePage> => {
+    for (;;) {
+      const { done, value } = (await pages?.next()) ?? { done: true, value: undefined }
+      if (!done) return value
+      if (pages !== undefined && state.head !== logs.runesEach) throw new Error(`the fold ends at ${state.head}`)
+      at = (at + 1) % conversationIds.length
+      state = emptyConversation(conversationIds[at]!)
+      pages = store.runes.pagesNow(conversationIds[at]!, { after: 0 })
+    }
+  }
   const replayPage = async (): Promise<number> => {
-    const { after, conversationId } = walk.place
-    if (state === undefined || after === 0) state = emptyConversation(conversationId)
-    const page = await logs.store.runes.readNow(conversationId, { after })
+    const page = await nextPage()
     for (const rune of page.runes) evolve(state, rune)
     if (state.head !== page.next) throw new Error(`the fold is at ${state.head}, the log at ${page.next}`)
-    walk.move(page)
     return page.runes.length
   }
-  return subjectOf(replayNames.replay, replayPage, () => logs.store.close())
+  return subjectOf(replayNames.replay, replayPage, () => store.close())
 }
 
 const makeReadOnly = (logs: ReplayLogs): Subject => {

@@ -173,8 +173,7 @@ export class DiskSim implements Disk {
       directories.abandon(covered)
       throw systemError(fault.code, "fsync", path)
     }
-    await this.#elapse(path)
-    directories.flush(directory, covered)
+    await this.#elapse(path, { finish: () => directories.flush(directory, covered) })
   }
 
   async lock(directory: string): Promise<LockOutcome> {
@@ -192,22 +191,21 @@ export class DiskSim implements Disk {
       write: async (source, offset, length, position) => {
         const ticket = newTicket()
         this.#write(handle, handle.sourceOf(source, offset, length, position), { position, ticket })
-        await this.#elapse(path, ticket)
+        await this.#elapse(path, { ticket })
       },
       writeNow: (source, offset, length, position) => {
         const ticket = { ...newTicket(), settled: true }
         this.#write(handle, handle.sourceOf(source, offset, length, position), { position, ticket })
       },
       sync: async () => {
-        const flush = this.#sync(handle)
-        await this.#elapse(path)
-        flush()
+        const finish = this.#sync(handle)
+        await this.#elapse(path, { finish })
       },
       syncNow: () => this.#sync(handle)(),
       truncate: async (length) => {
         const ticket = newTicket()
         this.#truncate(handle, length, ticket)
-        await this.#elapse(path, ticket)
+        await this.#elapse(path, { ticket })
       },
       size: async () => {
         this.#perform("size", path)
@@ -262,15 +260,16 @@ export class DiskSim implements Disk {
 
   async #changeEntries<A>(path: string, work: (tree: DiskTree) => A): Promise<A> {
     const { result, ticket } = this.#platter.change(work)
-    await this.#elapse(path, ticket)
+    await this.#elapse(path, { ticket })
     return result
   }
 
-  /** The time a call takes: others run meanwhile, and the power may go. */
-  async #elapse(path: string, ticket?: Ticket): Promise<void> {
+  /** The time a call takes: others run meanwhile, and the power may go. With what finishes it there is no time between. */
+  async #elapse(path: string, call: { readonly ticket?: Ticket; readonly finish?: () => void }): Promise<void> {
     await undefined
-    if (ticket !== undefined) ticket.settled = true
+    if (call.ticket !== undefined) call.ticket.settled = true
     if (this.#off) throw systemError("EIO", "disk", path)
+    call.finish?.()
   }
 
   #perform(operation: Operation, path: string): void {

@@ -742,6 +742,27 @@ describe("power and processes", () => {
     expect(found.some((entries) => entries["/a"] === "")).toBe(true)
   })
 
+  it("tells of no sync whose bytes a power cut at that very moment would take", async () => {
+    const ends = new Set<string>()
+    for (let microtasks = 0; microtasks < 8; microtasks++) {
+      const disk = new DiskSim()
+      const file = await synced(disk, "/a", 100, 1)
+      file.writeNow(filled(100, 2), 0, 100, 0)
+      const sync = file.sync().then(
+        () => "done",
+        () => "failed"
+      )
+      for (let passed = 0; passed < microtasks; passed++) await undefined
+      const successors = seeds.map((seed) => disk.crash(seed))
+      disk.powerOff()
+      const end = await sync
+      ends.add(end)
+      if (end === "failed") continue
+      for (const after of successors) expect(isAll(await readAll(after, "/a"), 2)).toBe(true)
+    }
+    expect([...ends].sort()).toEqual(["done", "failed"])
+  })
+
   it("frees the lock with a crash", async () => {
     const disk = new DiskSim()
     expect((await disk.lock("/"))._tag).toBe("Acquired")

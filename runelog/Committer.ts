@@ -1,6 +1,6 @@
-// Group commit. Appends are encoded into the open batch; once per turn of the event loop the waiting batch
-// is written to the journal in one piece and synced, and only then is anyone told. At most one batch is
-// unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
+// Group commit. Appends are encoded into the open batch; once per turn of the event loop, or sooner when it is
+// large, the waiting batch is written to the journal in one piece and synced, and only then is anyone told. At
+// most one batch is unsynced at any time, so a hole in the journal can only be damage. The first failed sync poisons
 // the writer for good; a write that finds no room is rolled back as if it never was.
 import { Backpressure } from "./Backpressure.ts"
 import { type Batch, commitGroups, payloadBytes, rollBackGroups } from "./Batch.ts"
@@ -153,18 +153,37 @@ export class Committer {
   private enqueue(batch: Batch, bytes: number, { terminal }: AppendMode): Promise<void> {
     if (!terminal) batch.terminal = false
     this.pressure.inFlightBytes += bytes
-    this.schedule()
+    if (this.isWorthOverlap(batch)) {
+      batch.early = true
+      this.commitNext()
+    } else this.schedule()
     return batch.durable
   }
 
-  private schedule(): void {
-    if (this.scheduled || this.syncing.isUnderWay || this.waitingForRoom) return
-    this.scheduled = true
-    setImmediate(this.commitNext)
+  /** A large batch is synced while the next is filled; a small one is not worth a thread of its own. */
+  private isWorthOverlap({ end, start }: Batch): boolean {
+    const { limits, policy } = this.options
+    return end - start >= limits.earlyCommitBytes && !this.mustWait && policy.mayUsePool
   }
 
-  private readonly commitNext = (): void => {
+  /** What is encoded has to wait for the disk, or for room in the journal. */
+  private get mustWait(): boolean {
+    return this.syncing.isUnderWay || this.waitingForRoom
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.mustWait) return
+    this.scheduled = true
+    setImmediate(this.commitScheduled)
+  }
+
+  private readonly commitScheduled = (): void => {
     this.scheduled = false
+    // Another batch may have gone before the end of the turn; the next one is scheduled when it is done.
+    if (!this.mustWait) this.commitNext()
+  }
+
+  private commitNext(): void {
     const batch = this.queue.peek()
     if (batch === undefined || this.poison !== undefined) return
     const bytes = alignPage(batch.end) - batch.start
@@ -201,13 +220,15 @@ export class Committer {
 
   private sync(batch: Batch, file: DiskFile): void {
     this.inFlight = batch
-    this.syncing.run(file, (failure) => {
+    const end = (failure?: unknown): void => {
       this.inFlight = undefined
       // Other work may have poisoned the writer while the sync ran in the pool.
       const cause = failure ?? this.poison
       if (cause === undefined) this.settle(batch)
       else this.fail(batch, cause)
-    })
+    }
+    if (batch.early) this.syncing.runBeside(file, end)
+    else this.syncing.run(file, end)
   }
 
   private settle(batch: Batch): void {

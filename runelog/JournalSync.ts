@@ -1,5 +1,6 @@
 // The sync that makes a batch durable: on the calling thread or in the pool, as the policy says, which hears how long
-// each of them took.
+// each of them took. One that runs beside other work is always in the pool, and says nothing of the disk: it is over when
+// that work lets it be noticed.
 import type { DiskFile } from "./Disk.ts"
 import type { SyncPolicy } from "./SyncPolicy.ts"
 
@@ -21,29 +22,31 @@ export class JournalSync {
   }
 
   run(file: Pick<DiskFile, "sync" | "syncNow">, end: SyncEnd): void {
-    if (this.options.policy.mode === "inline") this.runHere(file, end)
-    else this.runInPool(file, end)
+    const startedMs = this.options.nowMs()
+    const observed: SyncEnd = (failure) => {
+      if (failure === undefined) this.options.policy.observe(this.options.nowMs() - startedMs)
+      end(failure)
+    }
+    if (this.options.policy.mode === "inline") this.runHere(file, observed)
+    else this.runBeside(file, observed)
   }
 
   private runHere(file: Pick<DiskFile, "syncNow">, end: SyncEnd): void {
-    const startedMs = this.options.nowMs()
     try {
       file.syncNow()
     } catch (error) {
       end(error)
       return
     }
-    this.observe(startedMs)
     end()
   }
 
-  private runInPool(file: Pick<DiskFile, "sync">, end: SyncEnd): void {
-    const startedMs = this.options.nowMs()
+  /** In the pool, whatever the policy says. */
+  runBeside(file: Pick<DiskFile, "sync">, end: SyncEnd): void {
     this.isUnderWay = true
     file.sync().then(
       () => {
         this.isUnderWay = false
-        this.observe(startedMs)
         end()
       },
       (error) => {
@@ -51,9 +54,5 @@ export class JournalSync {
         end(error)
       }
     )
-  }
-
-  private observe(startedMs: number): void {
-    this.options.policy.observe(this.options.nowMs() - startedMs)
   }
 }

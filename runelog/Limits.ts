@@ -22,6 +22,8 @@ export const limits = {
   reserveBytes: MIB,
   /** Encoded but not yet durable bytes; beyond them `append` answers Busy and `ready` says when to go on. */
   inFlightBytesMax: 16 * MIB,
+  /** A batch of this size does not wait for the end of the turn: the disk works on it while the next one is filled. */
+  earlyCommitBytes: 768 * KIB,
   /** Durable frames held in memory until they are written to segments. */
   pendingBytesMax: 64 * MIB,
   /** A log's pending frames are written to its segment from this size on. */

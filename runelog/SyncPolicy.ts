@@ -27,6 +27,11 @@ export class SyncPolicy {
     return this.poolFlushesLeft > 0 || this.averageMs > INLINE_BELOW_MS ? "pool" : "inline"
   }
 
+  /** Nobody asked for all syncs to be on the calling thread. */
+  get mayUsePool(): boolean {
+    return this.fixed !== "inline"
+  }
+
   observe(flushMs: number): void {
     this.averageMs += (flushMs - this.averageMs) * WEIGHT
     if (this.poolFlushesLeft > 0) this.poolFlushesLeft -= 1

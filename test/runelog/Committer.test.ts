@@ -25,6 +25,85 @@ const outcomes = async (promises: ReadonlyArray<Promise<void>>): Promise<Readonl
     outcome.status === "fulfilled" ? "ok" : (outcome.reason as { _tag: string })._tag
   )
 
+describe("a large batch", () => {
+  const limits = { earlyCommitBytes: 2 * KIB }
+  const large = (eventId: number) => [{ body: `${eventId} ${"x".repeat(3 * KIB)}` }]
+
+  it("is written before the turn ends, and synced while the next is filled", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, sync: "pool", limits })
+    await runelog.head("a")
+    const steps = journalSteps(disk)
+    const told: Array<number> = []
+    const note = (eventId: number, append: Promise<void>) => append.then(() => told.push(eventId))
+    const first = note(1, runelog.append("a", 1, large(1)))
+    expect(steps).toEqual(["write", "sync"])
+    const second = note(2, runelog.append("a", 2, large(2)))
+    const third = note(3, runelog.append("a", 3, [{ body: "small" }]))
+    // At most one batch is unsynced: the second waits for the first, however large it is.
+    expect(steps).toEqual(["write", "sync"])
+    await first
+    expect(told).toEqual([1])
+    await Promise.all([second, third])
+    expect(steps).toEqual(["write", "sync", "write", "sync"])
+    expect(told).toEqual([1, 2, 3])
+    for (let seed = 0; seed < 20; seed++) {
+      const after = await openSmall({ disk: disk.crash(seed) })
+      expect(await after.head("a")).toBe(3)
+    }
+  })
+
+  it("waits for the end of the turn where all syncs are to be on the calling thread", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, sync: "inline", limits })
+    await runelog.head("a")
+    const steps = journalSteps(disk)
+    const appended = runelog.append("a", 1, large(1))
+    expect(steps).toEqual([])
+    await appended
+    expect(steps).toEqual(["write", "sync"])
+  })
+
+  it("leaves to the next one what was scheduled for the end of the turn", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, sync: "pool", limits })
+    await runelog.head("a")
+    const steps = journalSteps(disk)
+    const small = runelog.append("a", 1, [{ body: "small" }])
+    expect(steps).toEqual([])
+    const both = [small, runelog.append("a", 2, large(2))]
+    expect(steps).toEqual(["write", "sync"])
+    await Promise.all(both)
+    await runelog.append("a", 3, [{ body: "small" }])
+    expect(steps).toEqual(["write", "sync", "write", "sync"])
+    expect(await runelog.head("a")).toBe(3)
+  })
+
+  it("that finds no room is refused, and leaves no trace", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk, sync: "pool", limits })
+    await fill(runelog, "a", 1, 3)
+    disk.failNext("write", { code: "ENOSPC" })
+    expect(await outcomes([runelog.append("a", 4, large(4))])).toEqual(["DiskFull"])
+    await runelog.append("a", 4, large(4))
+    expect(await runelog.head("a")).toBe(4)
+  })
+
+  it("that cannot be written or synced is the end", async () => {
+    for (const operation of ["write", "sync"] as const) {
+      const disk = new DiskSim()
+      const runelog = await openSmall({ disk, sync: "pool", limits })
+      await fill(runelog, "a", 1, 3)
+      disk.failNext(operation, { code: "EIO" })
+      const appends = [runelog.append("a", 4, large(4)), runelog.append("a", 5, large(5))]
+      expect(await outcomes(appends)).toEqual(["WriterPoisoned", "WriterPoisoned"])
+      expect(await errorOf(runelog.append("a", 4, large(4)))).toBe(runelog.poisoned)
+      expect(await runelog.head("a")).toBe(3)
+      await runelog.close()
+    }
+  })
+})
+
 describe.each(modes)("a commit, synced %s", (sync) => {
   it("acknowledges only after the sync that covers the frames", async () => {
     const disk = new DiskSim()

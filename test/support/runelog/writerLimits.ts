@@ -10,5 +10,6 @@ export const writerLimits: Partial<Limits> = {
   indexEveryBytes: KIB,
   pendingBytesMax: 2048 * KIB,
   inFlightBytesMax: 256 * KIB,
+  earlyCommitBytes: 4 * KIB,
   residentLogsMax: 2
 }

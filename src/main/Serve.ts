@@ -53,6 +53,8 @@ export interface ServeOptions {
   readonly hooks?: RuntimeOptions["hooks"]
   readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
   readonly door?: Partial<Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "pingEveryMs" | "connectionsMax">>
+  /** How long a stop may take before it leaves behind what hangs. */
+  readonly drainMs?: number
   readonly logLevel?: LogLevel
   readonly writeLine?: (line: string) => void
   /** Where traces go, if anywhere: the base address of an OTLP collector. */
@@ -247,7 +249,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     void recovered.then((found) => reportRecovery(log, found))
     let closing: Promise<void> | undefined
     const close = async (): Promise<void> => {
-      await within(limits.drainMs, stop({ server, conversations, store, recovered, closeTools }))
+      const drainMs = options.drainMs ?? limits.drainMs
+      const isDone = await within(drainMs, stop({ server, conversations, store, recovered, closeTools }))
+      if (!isDone) log.write("warn", "the stop took too long, what hangs is left behind", { after_ms: drainMs })
       await traces?.close()
       removeServerInfo(dataDirectory, process.pid)
     }
@@ -290,14 +294,15 @@ const stop = async ({ closeTools, conversations, recovered, server, store }: Run
   await store.close()
 }
 
-/** Whatever hangs must not keep the process: what was acknowledged is durable already. */
-const within = async (ms: number, work: Promise<void>): Promise<void> => {
+/** Whatever hangs must not keep the process: what was acknowledged is durable already. Says whether the work is done. */
+const within = async (ms: number, work: Promise<void>): Promise<boolean> => {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false)
   })
-  await Promise.race([work, late])
+  const isDone = await Promise.race([work.then(() => true), late])
   clearTimeout(timer)
+  return isDone
 }
 
 const reportRecovery = (log: Log, { failed, loaded, resumed }: Recovered): void => {

@@ -1,8 +1,10 @@
 // Goal: what the protocol promises a client, over a real socket. Method: the real server in this process, a plain client.
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
-import { BindRefused } from "#src/main/Serve.ts"
+import { describe, expect, it, vi } from "vitest"
+import { Runelog } from "#runelog/Runelog.ts"
+import { BindRefused, startServer } from "#src/main/Serve.ts"
+import { functionTools } from "#src/tool/FunctionTools.ts"
 import { closeCodes } from "#src/wire/Codes.ts"
 import { limits } from "#src/wire/Limits.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
@@ -235,6 +237,27 @@ describe("a conversation over a socket", () => {
     await guest.until(() => guest.pushed.some((frame) => "caught_up" in frame))
     expect(new Set(guest.runes().map((rune) => rune["visibility"]))).toEqual(new Set(["public"]))
     expect(new Set(socket.runes().map((rune) => rune["visibility"]))).toEqual(new Set(["public", "internal"]))
+  })
+})
+
+describe("a stop", () => {
+  it("leaves behind what hangs, says so, and gives the directory free when that ends after all", async () => {
+    const hanging = Promise.withResolvers<void>()
+    const lines: Array<string> = []
+    const data = directory()
+    const server = await startServer({
+      dataDirectory: data,
+      port: 0,
+      version: "0.0.0-test",
+      drainMs: 50,
+      writeLine: (line) => void lines.push(line),
+      tools: async () => ({ tools: functionTools([]), close: () => hanging.promise })
+    })
+    await server.close()
+    expect(lines.filter((line) => line.includes("left behind"))).toEqual([expect.stringContaining('"after_ms":50')])
+    await expect(Runelog.open({ directory: data })).rejects.toMatchObject({ _tag: "DirectoryLocked" })
+    hanging.resolve()
+    await vi.waitFor(async () => (await Runelog.open({ directory: data })).close(), { timeout: 10_000 })
   })
 })
 

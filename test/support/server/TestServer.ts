@@ -27,6 +27,8 @@ export const openServer = async (dataDirectory: string, options: TestServerOptio
     version: "0.0.0-test",
     model: "scripted/echo",
     runtime: { deltaEveryMs: 0 },
+    // A thousand conversations take longer to close on a machine that does other things.
+    drainMs: 60_000,
     writeLine: (line) => void lines.push(line),
     ...rest,
     dataDirectory,

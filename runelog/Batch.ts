@@ -35,8 +35,6 @@ export interface Batch {
   readonly groups: Array<Group>
   /** The groups before this one are chained. */
   chainedGroups: number
-  /** It goes to the disk while others are filled. */
-  early: boolean
   /** Every append in it may use the reserve. */
   terminal: boolean
   readonly durable: Promise<void>
@@ -55,7 +53,6 @@ export const openBatch = (slab: Slab): Batch => {
     end: start + BATCH_HEADER_BYTES,
     groups: [],
     chainedGroups: 0,
-    early: false,
     terminal: true,
     durable: promise,
     resolve,

@@ -12,7 +12,7 @@ import { type Entry, measure } from "./Entry.ts"
 import { type Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
 import type { Placement } from "./Journal.ts"
 import { alignPage, sealBatch } from "./JournalBatch.ts"
-import { JournalSync } from "./JournalSync.ts"
+import { JournalSync, type SyncPlace } from "./JournalSync.ts"
 import type { LogState } from "./LogState.ts"
 
 interface TerminalAppend {
@@ -153,10 +153,8 @@ export class Committer {
   private enqueue(batch: Batch, bytes: number, { terminal }: AppendMode): Promise<void> {
     if (!terminal) batch.terminal = false
     this.pressure.inFlightBytes += bytes
-    if (this.isWorthOverlap(batch)) {
-      batch.early = true
-      this.commitNext()
-    } else this.schedule()
+    if (this.isWorthOverlap(batch)) this.commitNext("beside")
+    else this.schedule()
     return batch.durable
   }
 
@@ -180,10 +178,10 @@ export class Committer {
   private readonly commitScheduled = (): void => {
     this.scheduled = false
     // Another batch may have gone before the end of the turn; the next one is scheduled when it is done.
-    if (!this.mustWait) this.commitNext()
+    if (!this.mustWait) this.commitNext("by policy")
   }
 
-  private commitNext(): void {
+  private commitNext(where: SyncPlace): void {
     const batch = this.queue.peek()
     if (batch === undefined || this.poison !== undefined) return
     const bytes = alignPage(batch.end) - batch.start
@@ -194,10 +192,10 @@ export class Committer {
       return
     }
     this.queue.shift()
-    this.write(batch, placement, bytes)
+    this.write(batch, placement, bytes, where)
   }
 
-  private write(batch: Batch, placement: Placement, bytes: number): void {
+  private write(batch: Batch, placement: Placement, bytes: number, where: SyncPlace): void {
     const { journal } = placement
     const headerCrc = sealBatch(batch.slab, batch.start, {
       payloadBytes: payloadBytes(batch),
@@ -215,20 +213,18 @@ export class Committer {
     }
     journal.lastSequence = this.sequence
     this.previousHeaderCrc = headerCrc
-    this.sync(batch, journal.file)
+    this.sync(batch, journal.file, where)
   }
 
-  private sync(batch: Batch, file: DiskFile): void {
+  private sync(batch: Batch, file: DiskFile, where: SyncPlace): void {
     this.inFlight = batch
-    const end = (failure?: unknown): void => {
+    this.syncing.run(file, where, (failure) => {
       this.inFlight = undefined
       // Other work may have poisoned the writer while the sync ran in the pool.
       const cause = failure ?? this.poison
       if (cause === undefined) this.settle(batch)
       else this.fail(batch, cause)
-    }
-    if (batch.early) this.syncing.runBeside(file, end)
-    else this.syncing.run(file, end)
+    })
   }
 
   private settle(batch: Batch): void {

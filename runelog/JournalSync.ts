@@ -12,6 +12,9 @@ export interface JournalSyncOptions {
 /** Told the error of a sync that failed, nothing when all is durable. */
 export type SyncEnd = (failure?: unknown) => void
 
+/** In the pool beside other work, or where the policy says. */
+export type SyncPlace = "beside" | "by policy"
+
 export class JournalSync {
   private readonly options: JournalSyncOptions
   /** One runs in the pool. */
@@ -21,14 +24,19 @@ export class JournalSync {
     this.options = options
   }
 
-  run(file: Pick<DiskFile, "sync" | "syncNow">, end: SyncEnd): void {
+  run(file: Pick<DiskFile, "sync" | "syncNow">, where: SyncPlace, end: SyncEnd): void {
+    if (where === "beside") this.runInPool(file, end)
+    else this.runObserved(file, end)
+  }
+
+  private runObserved(file: Pick<DiskFile, "sync" | "syncNow">, end: SyncEnd): void {
     const startedMs = this.options.nowMs()
     const observed: SyncEnd = (failure) => {
       if (failure === undefined) this.options.policy.observe(this.options.nowMs() - startedMs)
       end(failure)
     }
     if (this.options.policy.mode === "inline") this.runHere(file, observed)
-    else this.runBeside(file, observed)
+    else this.runInPool(file, observed)
   }
 
   private runHere(file: Pick<DiskFile, "syncNow">, end: SyncEnd): void {
@@ -41,8 +49,7 @@ export class JournalSync {
     end()
   }
 
-  /** In the pool, whatever the policy says. */
-  runBeside(file: Pick<DiskFile, "sync">, end: SyncEnd): void {
+  private runInPool(file: Pick<DiskFile, "sync">, end: SyncEnd): void {
     this.isUnderWay = true
     file.sync().then(
       () => {

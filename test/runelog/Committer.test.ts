@@ -2,6 +2,7 @@
 // simulated disk that fails at chosen steps, both ways of syncing.
 // Verifies: G1, INV-EVENTID-MONOTONIC
 import { describe, expect, it, vi } from "vitest"
+import type { Disk } from "#runelog/Disk.ts"
 import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { BatchTooLarge, Busy, DiskFull, EventIdOutOfOrder, WriterClosed, WriterPoisoned } from "#runelog/Errors.ts"
@@ -19,6 +20,9 @@ const journalSteps = (disk: DiskSim): Array<string> => {
   }
   return steps
 }
+
+/** Longer than a turn of the event loop. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 const outcomes = async (promises: ReadonlyArray<Promise<void>>): Promise<ReadonlyArray<string>> =>
   (await Promise.allSettled(promises)).map((outcome) =>
@@ -64,17 +68,27 @@ describe("a large batch", () => {
     expect(steps).toEqual(["write", "sync"])
   })
 
-  it("leaves to the next one what was scheduled for the end of the turn", async () => {
+  it("goes alone: what was scheduled for the end of the turn waits until it is synced", async () => {
     const disk = new DiskSim()
-    const runelog = await openSmall({ disk, sync: "pool", limits })
+    const held = Promise.withResolvers<void>()
+    let isHeld = false
+    const open: Disk["open"] = async (path, mode) => {
+      const file = await disk.open(path, mode)
+      return { ...file, sync: () => (isHeld ? held.promise.then(file.sync) : file.sync()) }
+    }
+    const runelog = await openSmall({ disk: withCalls(disk, { open }), sync: "pool", limits })
     await runelog.head("a")
     const steps = journalSteps(disk)
-    const small = runelog.append("a", 1, [{ body: "small" }])
+    isHeld = true
+    const appends = [runelog.append("a", 1, [{ body: "small" }])]
     expect(steps).toEqual([])
-    const both = [small, runelog.append("a", 2, large(2))]
-    expect(steps).toEqual(["write", "sync"])
-    await Promise.all(both)
-    await runelog.append("a", 3, [{ body: "small" }])
+    appends.push(runelog.append("a", 2, large(2)), runelog.append("a", 3, large(3)))
+    expect(steps).toEqual(["write"])
+    await turn()
+    await turn()
+    expect(steps).toEqual(["write"])
+    held.resolve()
+    await Promise.all(appends)
     expect(steps).toEqual(["write", "sync", "write", "sync"])
     expect(await runelog.head("a")).toBe(3)
   })
@@ -206,8 +220,6 @@ describe.each(modes)("a commit, synced %s", (sync) => {
     expect(await errorOf(runelog.append("a", 1, [{ body: "x" }]))).toBeInstanceOf(WriterPoisoned)
   })
 })
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 /** A writer in the middle of a commit: "b" waits for its segment to be opened, "a" for the sync of the journal. */
 const heldCommit = async () => {

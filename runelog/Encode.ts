@@ -56,7 +56,7 @@ export const encodeAppend = (batch: Batch, log: LogState, entries: ReadonlyArray
   for (let index = 0; index <= last; index++) {
     const entry = entries[index]!
     const start = batch.end
-    const bodyBytes = putBody(slab.buffer, start + FRAME_HEADER_BYTES, entry.body)
+    const bodyBytes = putBody(slab, start + FRAME_HEADER_BYTES, entry.body)
     const eventId = log.nextEventId
     if (entry.role === "supersedes") segment.thinnable = true
     putFrameHeader(slab, start, bodyBytes, {

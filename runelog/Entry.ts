@@ -1,6 +1,6 @@
 // What a caller appends: its shape, and the checks that it passes before anything is written.
 import { BatchEmpty, BatchTooLarge, EntryInvalid, EntryTooLarge } from "./Errors.ts"
-import { FRAME_HEADER_BYTES } from "./Frame.ts"
+import { type Bytes, bytesOf, FRAME_HEADER_BYTES } from "./Frame.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
 
@@ -12,7 +12,7 @@ export interface BodyWriter {
   /** It is never longer than this. */
   readonly bytesMax: number
   /** Writes the body at `start` and returns its length; the same each time. It must not throw. */
-  writeTo(buffer: Buffer, start: number): number
+  writeTo(bytes: Bytes, start: number): number
 }
 
 export type Body = string | Uint8Array | BodyWriter
@@ -31,18 +31,18 @@ export interface Entry {
 }
 
 /** Writes a body at `start`, where there is room for it; returns its length. */
-export const putBody = (buffer: Buffer, start: number, body: Body): number => {
-  if (typeof body === "string") return buffer.write(body, start, "utf8")
-  if (!(body instanceof Uint8Array)) return body.writeTo(buffer, start)
-  buffer.set(body, start)
+export const putBody = (bytes: Bytes, start: number, body: Body): number => {
+  if (typeof body === "string") return bytes.buffer.write(body, start, "utf8")
+  if (!(body instanceof Uint8Array)) return body.writeTo(bytes, start)
+  bytes.buffer.set(body, start)
   return body.length
 }
 
 /** As `body`, with nothing left to do and nothing of the caller's behind it. */
 export const writtenOut = (body: Body): string | Uint8Array => {
   if (typeof body === "string" || body instanceof Uint8Array) return body
-  const bytes = Buffer.allocUnsafe(body.bytesMax)
-  return bytes.subarray(0, body.writeTo(bytes, 0))
+  const bytes = bytesOf(Buffer.allocUnsafe(body.bytesMax))
+  return bytes.buffer.subarray(0, body.writeTo(bytes, 0))
 }
 
 const bodyBytesBound = (body: Body): number => {

@@ -106,7 +106,7 @@ class SegmentBuild {
   }
 
   private encode(bytes: Bytes, start: number, entry: Entry): number {
-    const bodyBytes = putBody(bytes.buffer, start + FRAME_HEADER_BYTES, entry.body)
+    const bodyBytes = putBody(bytes, start + FRAME_HEADER_BYTES, entry.body)
     this.crc = sealFrame(bytes, start, bodyBytes, {
       flags: flagsOf(entry) | (this.eventId === this.from.eventId ? flag.segmentFirst : 0),
       kind: frameKind.entry,

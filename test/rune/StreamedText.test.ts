@@ -6,6 +6,7 @@
  */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { bytesOf } from "#runelog/Frame.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRequestId, makeRuneId, turnIdOf } from "#src/rune/Ids.ts"
 import { encodeCurrent, isCurrent, type Rune, stamp } from "#src/rune/Rune.ts"
@@ -59,7 +60,7 @@ const written = (rune: Rune): string => {
   const body = encodeCurrent(rune)
   if (typeof body === "string") throw new Error("it does not write itself")
   const buffer = Buffer.alloc(body.bytesMax + 64, MARGIN)
-  const length = body.writeTo(buffer, 32)
+  const length = body.writeTo(bytesOf(buffer), 32)
   expect(length).toBeLessThanOrEqual(body.bytesMax)
   expect(buffer.subarray(0, 32).every((byte) => byte === MARGIN)).toBe(true)
   expect(buffer.subarray(32 + body.bytesMax).every((byte) => byte === MARGIN)).toBe(true)
@@ -110,6 +111,17 @@ describe("streamed text that writes itself", () => {
     }
   })
 
+  it("finds every character that needs an escape, wherever it is", () => {
+    const stream = makeStream()
+    for (let code = 0; code <= 0x17f; code++) {
+      for (let before = 0; before < 9; before++) {
+        for (const behind of ["", "z", "12345678"]) {
+          isWrittenAsJson(runeOf(stream, { content: "x".repeat(before) + String.fromCharCode(code) + behind }))
+        }
+      }
+    }
+  })
+
   it("keeps more streams apart than it remembers", () => {
     const streams = Array.from({ length: 1_200 }, (_, at) => makeStream(at + 1))
     for (const round of [1, 2]) {
@@ -139,7 +151,7 @@ describe("streamed text that writes itself", () => {
     isWrittenAsJson(runeOf(stream, { content: "second", ts_ms: NOW_MS + 5 }))
     for (const start of [0, 100]) {
       const buffer = Buffer.alloc(body.bytesMax + start)
-      expect(buffer.toString("utf8", start, start + body.writeTo(buffer, start))).toBe(JSON.stringify(first))
+      expect(buffer.toString("utf8", start, start + body.writeTo(bytesOf(buffer), start))).toBe(JSON.stringify(first))
     }
   })
 })

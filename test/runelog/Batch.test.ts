@@ -33,7 +33,7 @@ const slab = () => ({ ...bytesOf(Buffer.alloc(16_384)), used: 0, references: 1 }
 /** A body that writes itself and may take up to `bytesMax`. */
 const writing = (text: string, bytesMax: number): BodyWriter => ({
   bytesMax,
-  writeTo: (buffer, start) => buffer.write(text, start)
+  writeTo: ({ buffer }, start) => buffer.write(text, start)
 })
 
 const refusal = (...entries: ReadonlyArray<Entry>) => {

@@ -17,8 +17,9 @@ export interface CommitterOptions {
   readonly nowMs: () => number
   /** Called after the groups of a batch became durable, before its appenders are told. */
   readonly onDurable: (groups: ReadonlyArray<Group>, sequence: number) => void
-  /** Called when a batch finds no room in the journal. */
+  /** Called when a batch finds no room in the journal; that may be inside an append. */
   readonly onNoRoom: () => void
+  /** Called when the writer stops for good; that may be inside an append. */
   readonly onPoison: (error: WriterPoisoned) => void
 }
 

@@ -42,7 +42,8 @@ export const putBody = (bytes: Bytes, start: number, body: Body): number => {
 export const writtenOut = (body: Body): string | Uint8Array => {
   if (typeof body === "string" || body instanceof Uint8Array) return body
   const bytes = bytesOf(Buffer.allocUnsafe(body.bytesMax))
-  return bytes.buffer.subarray(0, body.writeTo(bytes, 0))
+  // Of its own length: what waits may wait long.
+  return Buffer.from(bytes.buffer.subarray(0, body.writeTo(bytes, 0)))
 }
 
 const bodyBytesBound = (body: Body): number => {

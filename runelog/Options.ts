@@ -18,7 +18,7 @@ export interface RunelogOptions {
   readonly nowMs?: () => number
   /** Random bytes as hex. */
   readonly randomHex?: (bytes: number) => string
-  /** Told once when the writer stops for good because the disk failed. */
+  /** Told once when the writer stops for good because the disk failed; that may be inside an append. */
   readonly onPoison?: (error: Error) => void
   /** Deliberate defects, by which the crash tests show that they can fail. */
   readonly defect?: "recovery drops the last batch"

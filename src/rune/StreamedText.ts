@@ -41,8 +41,6 @@ const EVENT_DIGITS_MAX = 16
 /** Times of thirteen digits: from 2001 on, for a while. */
 const TIME_MS_MIN = 1e12
 const TIME_MS_END = 1e13
-const ENVELOPE_KEYS = 10
-const PAYLOAD_KEYS = 2
 const ZERO = 48
 
 const HEAD = Buffer.from('{"event_id":')
@@ -128,23 +126,46 @@ const putText = ({ buffer, view }: Bytes, start: number, text: string): number =
   return start - 2 + buffer.write(JSON.stringify(text), start - 1, "utf8")
 }
 
-const keysOf = (value: object): number => {
-  let keys = 0
-  for (const _ in value) keys += 1
-  return keys
+const ENVELOPE_KEYS = [
+  "event_id",
+  "rune_id",
+  "conversation_id",
+  "agent_id",
+  "turn_id",
+  "kind",
+  "visibility",
+  "ts_ms",
+  "schema_version",
+  "payload"
+]
+const PAYLOAD_KEYS = ["content", "request_id"]
+
+/** JSON.stringify would write these keys, all of them and in this order. */
+const hasKeys = (value: object, keys: ReadonlyArray<string>): boolean => {
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  let at = 0
+  for (const key in value) {
+    if (key !== keys[at]) return false
+    at += 1
+  }
+  return at === keys.length
 }
 
 /** The body of one rune, ready to be written. */
 export class StreamedText {
   private readonly rune: TextRune
   private readonly template: Template
+  private readonly text: string
+  /** The length of the JSON, but for escapes. */
+  readonly chars: number
   readonly bytesMax: number
 
   private constructor(rune: TextRune, template: Template) {
     this.rune = rune
     this.template = template
-    const fixed = HEAD.length + EVENT_DIGITS_MAX + template.front.length + template.back.length
-    this.bytesMax = fixed + rune.payload.content.length * ESCAPE_BYTES
+    this.text = rune.payload.content
+    this.chars = HEAD.length + EVENT_DIGITS_MAX + template.front.length + this.text.length + template.back.length
+    this.bytesMax = this.chars + this.text.length * (ESCAPE_BYTES - 1)
   }
 
   /**
@@ -152,9 +173,10 @@ export class StreamedText {
    * streamed text of a turn has, or is unusual in another way; JSON.stringify serves for those.
    */
   static of(rune: TextRune): StreamedText | undefined {
-    if (keysOf(rune) !== ENVELOPE_KEYS || rune.agent_id === undefined || rune.turn_id === undefined) return undefined
+    if (!hasKeys(rune, ENVELOPE_KEYS) || !hasKeys(rune.payload, PAYLOAD_KEYS)) return undefined
     const { content, request_id } = rune.payload
-    if (keysOf(rune.payload) !== PAYLOAD_KEYS || request_id === undefined) return undefined
+    // Keys that are there and hold nothing are left out of JSON.
+    if (rune.agent_id === undefined || rune.turn_id === undefined || request_id === undefined) return undefined
     const isUsual = content.length <= TEXT_CHARS_MAX && rune.ts_ms >= TIME_MS_MIN && rune.ts_ms < TIME_MS_END
     return isUsual ? new StreamedText(rune, templateOf(rune, request_id)) : undefined
   }
@@ -172,7 +194,7 @@ export class StreamedText {
     buffer.set(template.front, front)
     const runeId = front + BEFORE_RUNE_ID.length
     for (let at = 0; at < NO_RUNE_ID.length; at++) buffer[runeId + at] = rune.rune_id.charCodeAt(at)
-    const back = putText(bytes, front + template.front.length, rune.payload.content)
+    const back = putText(bytes, front + template.front.length, this.text)
     buffer.set(template.back, back)
     return back + template.back.length - start
   }

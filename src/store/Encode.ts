@@ -46,7 +46,7 @@ export const encodeRunes = (conversationId: string, runes: ReadonlyArray<AnyRune
     if (misplaced !== undefined) return refused(conversationId, rune, misplaced)
     const body = encodeOne(rune)
     if (body instanceof Error) return refused(conversationId, rune, body.message)
-    chars += typeof body === "string" ? body.length : body.bytesMax
+    chars += typeof body === "string" ? body.length : body.chars
     entries[at] = entryOf(rune, body)
   }
   return { _tag: "Entries", entries, chars }

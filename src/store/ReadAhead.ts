@@ -3,8 +3,14 @@ import type { RunePage } from "./Page.ts"
 
 export type ReadPage = (after: number) => Promise<RunePage>
 
-/** All pages behind `after` up to the head as it is when the reader gets there. */
-export async function* readAhead(read: ReadPage, from: number): AsyncGenerator<RunePage> {
+export interface PageSource {
+  readonly read: ReadPage
+  /** The newest durable event. */
+  readonly head: () => Promise<number>
+}
+
+/** All pages behind `from` up to the head as it is when the reader gets there. */
+export async function* readAhead({ head, read }: PageSource, from: number): AsyncGenerator<RunePage> {
   let after = from
   let coming = read(after)
   let isAhead = false
@@ -16,10 +22,16 @@ export async function* readAhead(read: ReadPage, from: number): AsyncGenerator<R
     if (!isEnd) coming = begun(read, after)
     yield page
     // A page that was read ahead does not know what came since.
-    if (isEnd && !isAhead) return
+    if (isEnd && !(isAhead && (await isMore(head, after)))) return
     if (isEnd) coming = read(after)
     isAhead = !isEnd
   }
+}
+
+/** Whether there is something behind `after`. Of a log that is gone by now, all there was has been read. */
+const isMore = async (head: PageSource["head"], after: number): Promise<boolean> => {
+  const newest = await head().catch(() => after)
+  return newest > after
 }
 
 /** A read whose failure is told to who asks for the page, and to nobody if the reader stops before. */

@@ -293,7 +293,8 @@ export class RuneStore {
 
   /** All pages up to the head as it is when the reader gets there; the next one is read while a page is worked on. */
   pagesNow(conversationId: string, options: ReadOptions): AsyncGenerator<RunePage> {
-    return readAhead((after) => this.readNow(conversationId, { ...options, after }), options.after)
+    const read = (after: number): Promise<RunePage> => this.readNow(conversationId, { ...options, after })
+    return readAhead({ read, head: () => this.headNow(conversationId) }, options.after)
   }
 }
 

@@ -61,6 +61,7 @@ const written = (rune: Rune): string => {
   if (typeof body === "string") throw new Error("it does not write itself")
   const buffer = Buffer.alloc(body.bytesMax + 64, MARGIN)
   const length = body.writeTo(bytesOf(buffer), 32)
+  expect(body.chars).toBeLessThanOrEqual(body.bytesMax)
   expect(length).toBeLessThanOrEqual(body.bytesMax)
   expect(buffer.subarray(0, 32).every((byte) => byte === MARGIN)).toBe(true)
   expect(buffer.subarray(32 + body.bytesMax).every((byte) => byte === MARGIN)).toBe(true)
@@ -172,6 +173,17 @@ describe("JSON.stringify serves", () => {
     ["no request", { ...usual, payload: { content: "text" } }],
     ["no request but another key", { ...usual, payload: { content: "text", other: 1 } }],
     ["a further key in the payload", { ...usual, payload: { ...payload, other: 1 } }],
+    ["another order of keys", { agent_id: usual.agent_id, ...agentless }],
+    ["another order in the payload", { ...usual, payload: { request_id: payload.request_id, content: "text" } }],
+    ["an agent that is undefined", { ...usual, agent_id: undefined }],
+    ["a request that is undefined", { ...usual, payload: { content: "text", request_id: undefined } }],
+    ["keys of its prototype", Object.create(usual)],
+    ["a payload with keys of its prototype", { ...usual, payload: Object.create(payload) }],
+    ["a prototype that knows better", Object.assign(Object.create({ toJSON: () => 1 }), usual)],
+    [
+      "a hidden key and another",
+      Object.defineProperty({ ...agentless, cause: 3 }, "agent_id", { value: usual.agent_id })
+    ],
     ["long text", { ...usual, payload: { ...payload, content: "x".repeat(4097) } }],
     ["a time of fewer digits", { ...usual, ts_ms: 1e12 - 1 }],
     ["a time of more digits", { ...usual, ts_ms: 1e13 }]

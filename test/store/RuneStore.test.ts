@@ -153,6 +153,28 @@ describe.each(places)("runes on %s", (_name, makePlace) => {
     expect(lasting(read)).toEqual(lasting(scribe.runes))
   })
 
+  it("end before damage in their last segment, however many pages there are", async () => {
+    for (const turns of [2, 40]) {
+      const told = new Scribe(turns).begin()
+      for (let turn = 0; turn < turns; turn++) told.turn("again", "words and words ".repeat(300))
+      const { conversationId } = told
+      for (const rune of told.runes) await store.appendNow(conversationId, [rune])
+      await runelog.close()
+      const directory = `${place.directory}/runelog/${conversationId}`
+      const name = (await place.disk.list(directory)).map((entry) => entry.name).filter((each) => each.endsWith(".seg"))
+      const file = await place.disk.open(`${directory}/${name.sort().at(-1)!}`, "write")
+      const at = (await file.size()) - 40
+      await file.write(Buffer.from([0xff]), 0, 1, at)
+      await file.close()
+      runelog = await Runelog.open({ ...place, limits: smallLimits })
+      store = new RuneStore({ runelog })
+      let next = 0
+      for await (const page of store.pagesNow(conversationId, { after: 0 })) next = page.next
+      expect(next).toBe(await store.headNow(conversationId))
+      expect(next).toBeLessThan(told.runes.length)
+    }
+  })
+
   it("can be left in the middle, also when the next page cannot be read", async () => {
     const scribe = new Scribe().begin()
     for (let turn = 0; turn < 40; turn++) scribe.turn("again", "words and words ".repeat(300))

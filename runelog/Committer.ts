@@ -51,12 +51,11 @@ export class Committer {
   append(log: LogState, firstEventId: number, entries: ReadonlyArray<Entry>, options: AppendMode): Promise<void> {
     const refusal = this.refusal(options)
     if (refusal !== undefined) return Promise.reject(refusal)
-    const measured = measure(log, entries, this.options.limits)
-    if (measured._tag === "Refused") return Promise.reject(measured.error)
+    const bytesBound = measure(log, entries, this.options.limits)
+    if (typeof bytesBound !== "number") return Promise.reject(bytesBound)
     if (firstEventId !== log.nextEventId) {
       return Promise.reject(new EventIdOutOfOrder({ log: log.name, expected: log.nextEventId, got: firstEventId }))
     }
-    const { bytesBound } = measured
     if (!options.terminal) return this.take(log, entries, bytesBound, options)
     return this.takeTerminal({ log, firstEventId, entries, bytesBound })
   }

@@ -52,7 +52,7 @@ const bodyBytesBound = (body: Body): number => {
 }
 
 /** The length of a body, at the cost of going through all of it. */
-const bodyBytes = (body: Body): number => Buffer.byteLength(writtenOut(body))
+export const bodyBytes = (body: Body): number => Buffer.byteLength(writtenOut(body))
 
 const isBody = (body: unknown): body is Body => {
   if (typeof body === "string" || body instanceof Uint8Array) return true
@@ -83,27 +83,26 @@ const entryFault = (log: string, entry: Entry, bodyBytesMax: number): EntryInval
   return bytes > bodyBytesMax ? new EntryTooLarge({ log, bytes, bytesMax: bodyBytesMax }) : undefined
 }
 
-export type Measured =
-  | { readonly _tag: "Fits"; readonly bytesBound: number }
-  | { readonly _tag: "Refused"; readonly error: BatchEmpty | BatchTooLarge | EntryInvalid | EntryTooLarge }
+/** The most bytes that entries need, or why they cannot be appended. No object around the number: every append has one. */
+export type Measured = number | BatchEmpty | BatchTooLarge | EntryInvalid | EntryTooLarge
 
 /** Checks the entries of one append and says how much room they need at most. */
 export const measure = (log: LogState, entries: ReadonlyArray<Entry>, limits: Limits): Measured => {
-  if (entries.length === 0) return { _tag: "Refused", error: new BatchEmpty({ log: log.name }) }
+  if (entries.length === 0) return new BatchEmpty({ log: log.name })
   let bytes = 0
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index]!
     const fault = entryFault(log.name, entry, limits.bodyBytesMax)
-    if (fault !== undefined) return { _tag: "Refused", error: fault }
+    if (fault !== undefined) return fault
     bytes += FRAME_HEADER_BYTES + bodyBytesBound(entry.body)
   }
   if (entries.length > limits.batchFramesMax || bytes > limits.batchBytesMax) {
     const exact = entries.reduce((sum, { body }) => sum + FRAME_HEADER_BYTES + bodyBytes(body), 0)
     if (entries.length > limits.batchFramesMax || exact > limits.batchBytesMax) {
-      return { _tag: "Refused", error: tooLarge(log, entries.length, exact, limits) }
+      return tooLarge(log, entries.length, exact, limits)
     }
   }
-  return { _tag: "Fits", bytesBound: bytes }
+  return bytes
 }
 
 const tooLarge = (log: LogState, frames: number, bytes: number, limits: Limits): BatchTooLarge =>

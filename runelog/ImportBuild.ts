@@ -88,11 +88,11 @@ class SegmentBuild {
   }
 
   async add(entry: Entry): Promise<void> {
-    const measured = measure(emptyLog(this.options.log), [entry], this.options.limits)
-    if (measured._tag === "Refused") throw measured.error
-    if (measured.bytesBound > this.buffer.buffer.length - this.filled) await this.flush()
-    if (measured.bytesBound > this.buffer.buffer.length) {
-      await this.write(bytesOf(Buffer.allocUnsafe(measured.bytesBound)), entry)
+    const bytesBound = measure(emptyLog(this.options.log), [entry], this.options.limits)
+    if (typeof bytesBound !== "number") throw bytesBound
+    if (bytesBound > this.buffer.buffer.length - this.filled) await this.flush()
+    if (bytesBound > this.buffer.buffer.length) {
+      await this.write(bytesOf(Buffer.allocUnsafe(bytesBound)), entry)
       return
     }
     this.filled += this.encode(this.buffer, this.filled, entry)

@@ -108,6 +108,15 @@ export class Runelog {
   append(log: string, firstEventId: number, entries: ReadonlyArray<Entry>, options?: AppendOptions): Promise<void> {
     const state = this.residents.get(log)
     if (state !== undefined) return this.appendTo(state, firstEventId, entries, options)
+    return this.appendOnceOpen(log, firstEventId, entries, options)
+  }
+
+  private appendOnceOpen(
+    log: string,
+    firstEventId: number,
+    entries: ReadonlyArray<Entry>,
+    options?: AppendOptions
+  ): Promise<void> {
     return this.find(log).then((opened) =>
       // It may have been forgotten again before this could run.
       this.residents.get(log) === opened

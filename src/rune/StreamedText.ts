@@ -156,16 +156,14 @@ export class StreamedText {
   private readonly rune: TextRune
   private readonly template: Template
   private readonly text: string
-  /** The length of the JSON, but for escapes. */
-  readonly chars: number
   readonly bytesMax: number
 
   private constructor(rune: TextRune, template: Template) {
     this.rune = rune
     this.template = template
     this.text = rune.payload.content
-    this.chars = HEAD.length + EVENT_DIGITS_MAX + template.front.length + this.text.length + template.back.length
-    this.bytesMax = this.chars + this.text.length * (ESCAPE_BYTES - 1)
+    const fixed = HEAD.length + EVENT_DIGITS_MAX + template.front.length + template.back.length
+    this.bytesMax = fixed + this.text.length * ESCAPE_BYTES
   }
 
   /**

@@ -7,14 +7,10 @@ import type { StreamedText } from "../rune/StreamedText.ts"
 import { RuneInvalid } from "./Errors.ts"
 import { entryOf } from "./FrameHeader.ts"
 
-export type Encoded =
-  | { readonly _tag: "Entries"; readonly entries: ReadonlyArray<Entry>; readonly chars: number }
-  | { readonly _tag: "Refused"; readonly error: RuneInvalid }
+export type Encoded = ReadonlyArray<Entry> | RuneInvalid
 
-const refused = (conversationId: string, rune: AnyRune, reason: string): Encoded => ({
-  _tag: "Refused",
-  error: new RuneInvalid({ conversationId, eventId: rune.event_id, kind: rune.kind, reason })
-})
+const refused = (conversationId: string, rune: AnyRune, reason: string): RuneInvalid =>
+  new RuneInvalid({ conversationId, eventId: rune.event_id, kind: rune.kind, reason })
 
 const placeFault = (conversationId: string, rune: AnyRune, eventId: number): string | undefined => {
   if (rune.conversation_id !== conversationId) return `it belongs to ${rune.conversation_id}`
@@ -39,15 +35,13 @@ export const encodeRunes = (conversationId: string, runes: ReadonlyArray<AnyRune
   // Of its length from the start: one that grows takes room for seventeen.
   const entries = new Array<Entry>(runes.length)
   const first = runes.length === 0 ? 0 : runes[0]!.event_id
-  let chars = 0
   for (let at = 0; at < runes.length; at++) {
     const rune = runes[at]!
     const misplaced = placeFault(conversationId, rune, first + at)
     if (misplaced !== undefined) return refused(conversationId, rune, misplaced)
     const body = encodeOne(rune)
     if (body instanceof Error) return refused(conversationId, rune, body.message)
-    chars += typeof body === "string" ? body.length : body.chars
     entries[at] = entryOf(rune, body)
   }
-  return { _tag: "Entries", entries, chars }
+  return entries
 }

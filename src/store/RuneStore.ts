@@ -3,7 +3,7 @@
 // operation exists as a promise (`…Now`, for the actor's pipeline and for loops) and as an effect with typed errors.
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { type Entry, writtenOut } from "#runelog/Entry.ts"
+import { bodyBytes, type Entry, writtenOut } from "#runelog/Entry.ts"
 import {
   type AppendError as EngineAppendError,
   type ReadError as EngineReadError,
@@ -22,7 +22,7 @@ import {
   type ArchiveDamaged,
   type ArchiveUnsupported,
   ConversationUnknown,
-  type RuneInvalid,
+  RuneInvalid,
   type RuneUnreadable
 } from "./Errors.ts"
 import { familySet } from "./Families.ts"
@@ -121,6 +121,17 @@ const requestOf = (options: ReadOptions): EngineRead => {
   return { after, bytesMax, filter }
 }
 
+// One of each for all appends: nobody changes them.
+const ordinary = { terminal: false } as const
+const lastWord = { terminal: true } as const
+
+/** A small batch that ends a turn may use the room kept for that. */
+const isLastWord = (runes: ReadonlyArray<AnyRune>, entries: ReadonlyArray<Entry>): boolean => {
+  const last = runes[runes.length - 1]
+  if (last === undefined || !isTerminal(last)) return false
+  return entries.reduce((sum, { body }) => sum + bodyBytes(body), 0) <= limits.terminalBytesMax
+}
+
 const isPlain = ({ bytesMax = limits.pageBytes, families, visibilityMax }: ReadOptions): boolean =>
   bytesMax === limits.pageBytes && families === undefined && visibilityMax === undefined
 
@@ -149,19 +160,17 @@ export class RuneStore {
    * after the other keep their order without waiting for each other. Where the engine is busy, the append waits.
    */
   appendNow(conversationId: string, runes: ReadonlyArray<AnyRune>, options?: AppendOptions): Promise<void> {
-    const encoded = encodeRunes(conversationId, runes)
-    if (encoded._tag === "Refused") return Promise.reject(encoded.error)
-    const last = runes[runes.length - 1]
-    const terminal =
-      options?.terminal ?? (last !== undefined && isTerminal(last) && encoded.chars <= limits.terminalBytesMax)
+    const entries = encodeRunes(conversationId, runes)
+    if (entries instanceof RuneInvalid) return Promise.reject(entries)
+    const start = (options?.terminal ?? isLastWord(runes, entries)) ? lastWord : ordinary
     const first = runes[0]?.event_id ?? 0
-    const start = { terminal }
     // Most appends start at once, and are not worth the wrapping of one that may have to wait.
     const isFree = this.queue.isFree(conversationId, start)
     const taken = isFree
-      ? this.runelog.append(conversationId, first, encoded.entries, start)
-      : this.appendLater(conversationId, { entries: encoded.entries, first }, start)
-    const durable = this.inOrder(conversationId, taken, { isDetour: terminal || !isFree })
+      ? this.runelog.append(conversationId, first, entries, start)
+      : this.appendLater(conversationId, { entries, first }, start)
+    const isDirect = isFree && !start.terminal && this.detours.size === 0
+    const durable = isDirect ? taken : this.inOrder(conversationId, taken, { isDetour: start.terminal || !isFree })
     return this.onDurable === undefined ? durable : this.telling(durable, conversationId, runes)
   }
 
@@ -193,7 +202,7 @@ export class RuneStore {
     taken: Promise<void>,
     { isDetour }: { readonly isDetour: boolean }
   ): Promise<void> {
-    const before = this.detours.size === 0 ? undefined : this.detours.get(conversationId)
+    const before = this.detours.get(conversationId)
     if (before === undefined && !isDetour) return taken
     if (before !== undefined) taken.catch(() => undefined)
     const durable = before === undefined ? taken : before.then(() => taken)

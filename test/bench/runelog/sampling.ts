@@ -148,7 +148,10 @@ export interface Rounds {
   readonly progress: (line: string) => void
 }
 
-/** One sample of every subject, then the next of every subject, and so on; all are closed at the end. */
+/**
+ * One sample of every subject, then the next of every subject, and so on; all are closed at the end. Every second round
+ * goes backwards: a disk that still works off what one subject wrote should not always be met by the same other one.
+ */
 export const measureInTurns = async (subjects: ReadonlyArray<Subject>, options: Rounds): Promise<Results> => {
   const samples = new Map<string, Array<Sample>>(subjects.map(({ name }) => [name, []]))
   try {
@@ -160,7 +163,7 @@ export const measureInTurns = async (subjects: ReadonlyArray<Subject>, options: 
     }
     for (let round = 1; round <= options.rounds; round++) {
       options.progress(`round ${round} of ${options.rounds}`)
-      for (const subject of subjects) {
+      for (const subject of round % 2 === 1 ? subjects : subjects.toReversed()) {
         await untilQuiet()
         samples.get(subject.name)!.push(await subject.sample(options.seconds))
         await subject.settle()

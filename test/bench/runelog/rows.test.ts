@@ -56,7 +56,7 @@ describe("samples", () => {
     expect(() => median([])).toThrow(/nothing/)
   })
 
-  it("are taken in turns, and every subject is closed also when one fails", async () => {
+  it("are taken in turns, there and back, and every subject is closed also when one fails", async () => {
     const events: Array<string> = []
     const subject = (name: string, isBroken: boolean): Subject => ({
       name,
@@ -71,7 +71,7 @@ describe("samples", () => {
     })
     const options = { seconds: 0.01, rounds: 2, progress: () => undefined }
     await measureInTurns([subject("a", false), subject("b", false)], options)
-    expect(events.join(" ")).toBe("prepare a a prepare b b a b a b close a close b")
+    expect(events.join(" ")).toBe("prepare a a prepare b b a b b a close a close b")
     events.length = 0
     await expect(measureInTurns([subject("a", true), subject("b", false)], options)).rejects.toThrow("the disk is gone")
     expect(events.slice(-2)).toEqual(["close a", "close b"])

@@ -39,13 +39,6 @@ class Pool {
 const high = (byte: number): number => digits[byte >> 4]!
 const low = (byte: number): number => digits[byte & 15]!
 
-/** Two digits of each of eight bytes as codes. */
-const codesOf = (bytes: Uint8Array, at: number): ReadonlyArray<number> => {
-  const codes: Array<number> = []
-  for (let byte = at; byte < at + 8; byte++) codes.push(high(bytes[byte]!), low(bytes[byte]!))
-  return codes
-}
-
 /** Written out, because a list of codes would take longer than all the rest. */
 const runeIdOf = (bytes: Uint8Array, at: number): string => {
   const a = bytes[at]!
@@ -82,16 +75,11 @@ const runeIdOf = (bytes: Uint8Array, at: number): string => {
 
 export const secureIdSource = (): IdSource => {
   const pool = new Pool()
-  return {
-    hex16: () => {
-      const at = pool.draw()
-      return String.fromCharCode(...codesOf(pool.bytes, at))
-    },
-    runeId: () => {
-      const at = pool.draw()
-      return runeIdOf(pool.bytes, at)
-    }
+  const runeId = (): string => {
+    const at = pool.draw()
+    return runeIdOf(pool.bytes, at)
   }
+  return { hex16: () => runeId().slice("run_".length), runeId }
 }
 
 /** Deterministic ids for tests and simulations (splitmix64); never for production. */

@@ -4,7 +4,7 @@
  * runes of one request differ in four places, so the rest is kept as bytes. Their
  * text was joined from fragments, over which JSON.stringify takes long.
  */
-import type { Envelope } from "./Envelope.ts"
+import { type Envelope, envelopeKeys } from "./Envelope.ts"
 
 /** Where it is written: a buffer and the view of it. */
 interface Bytes {
@@ -126,18 +126,8 @@ const putText = ({ buffer, view }: Bytes, start: number, text: string): number =
   return start - 2 + buffer.write(JSON.stringify(text), start - 1, "utf8")
 }
 
-const ENVELOPE_KEYS = [
-  "event_id",
-  "rune_id",
-  "conversation_id",
-  "agent_id",
-  "turn_id",
-  "kind",
-  "visibility",
-  "ts_ms",
-  "schema_version",
-  "payload"
-]
+const uncommon = new Set(["cause", "idempotency_key", "idempotency_hash"])
+const ENVELOPE_KEYS = envelopeKeys.filter((key) => !uncommon.has(key))
 const PAYLOAD_KEYS = ["content", "request_id"]
 
 /** JSON.stringify would write these keys, all of them and in this order. */

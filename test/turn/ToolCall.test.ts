@@ -2,8 +2,8 @@
 // that misbehave on cue.
 // Verifies: INV-TOOL-TERMINAL, INV-TOOL-CALL-BEFORE-RESULT, INV-TOOL-APPROVAL-BEFORE-EXEC
 import { describe, expect, it } from "vitest"
-import type { FunctionTool } from "#src/tool/FunctionTools.ts"
-import type { ToolOutcome } from "#src/tool/Port.ts"
+import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
+import type { ToolOutcome, ToolPort } from "#src/tool/Port.ts"
 import { limits } from "#src/turn/Limits.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
@@ -132,6 +132,55 @@ describe("a runner that breaks", () => {
       })
     ])
     expect(await talk.turns()).toMatchObject({ payload: { message: "too early" } })
+  })
+})
+
+describe("a worker that crashes while its call runs", () => {
+  /** Tools whose first outcome breaks whoever looks at it: the call has run, and nobody learns how it ended. */
+  const fatal = (one: FunctionTool, times: number) => {
+    const seen = { runs: 0 }
+    const sound = functionTools([one])
+    const unreadable: ToolOutcome = {
+      status: "success",
+      get output(): string {
+        throw new Error("the worker broke down")
+      }
+    }
+    const run: ToolPort["run"] = (...args) => {
+      seen.runs += 1
+      return seen.runs <= times ? Promise.resolve(unreadable) : sound.run(...args)
+    }
+    return { seen, tools: { ...sound, run } }
+  }
+
+  const crashing = async (one: FunctionTool, times = 1) => {
+    const { seen, tools } = fatal(one, times)
+    const world = await worlds.open({ scenarios: calling(one.name), tools })
+    const talk = await world.create({ model: "scripted/calls" })
+    await talk.post("go")
+    const end = await talk.turns()
+    return { end, seen, talk, world }
+  }
+
+  it("does not run an effect a second time: its outcome is unknown, and the model is not asked to guess", async () => {
+    const { end, seen, talk, world } = await crashing(effectTool("pay", async () => "paid"))
+    expect(seen.runs).toBe(1)
+    expect(world.crashes.map(({ message }) => message)).toEqual(["the worker broke down"])
+    expect(talk.of("tool.started").map(({ payload }) => payload.attempt)).toEqual([1])
+    expect(resultOf(talk)).toMatchObject([{ status: "unknown", error: { code: "tool_outcome_unknown" } }])
+    expect(end).toMatchObject({ kind: "turn.error", payload: { error_type: "tool_execution_failed" } })
+    expect(talk.of("session.suspended")).toEqual([])
+  })
+
+  it("runs once more what may run twice", async () => {
+    for (const effectClass of ["pure", "idempotent"] as const) {
+      const { end, seen, talk, world } = await crashing(tool("look", async () => "seen", { effect_class: effectClass }))
+      expect(seen.runs).toBe(2)
+      expect(world.crashes).toHaveLength(1)
+      expect(talk.of("tool.started").map(({ payload }) => payload.attempt)).toEqual([1, 2])
+      expect(resultOf(talk)).toMatchObject([{ status: "success", output: "seen" }])
+      expect(end.kind).toBe("turn.completed")
+    }
   })
 })
 

@@ -280,7 +280,9 @@ export class Conversations {
   }
 
   private saveSnapshot(resident: Resident): void {
-    const { state } = resident
+    const { actor, state } = resident
+    // Memory may be ahead of a log that refused: what is not durable never was.
+    if (actor.durableHead !== state.head) return
     resident.snapshotAt = state.head
     const saved = this.options.log
       .saveSnapshot(state)

@@ -3,6 +3,7 @@
 // operation exists as a promise (`…Now`, for the actor's pipeline and for loops) and as an effect with typed errors.
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { crc32c } from "#runelog/Crc32c.ts"
 import { bodyBytes, type Entry, writtenOut } from "#runelog/Entry.ts"
 import {
   type AppendError as EngineAppendError,
@@ -278,6 +279,17 @@ export class RuneStore {
 
   head(conversationId: string): Effect.Effect<number, ReadError> {
     return attemptRead(() => this.headNow(conversationId))
+  }
+
+  /** The checksum of an event as it was appended; nothing when the log does not hold it, or no longer. */
+  async eventSumNow(conversationId: string, eventId: number): Promise<number | undefined> {
+    if (eventId < 1 || (await this.headNow(conversationId)) < eventId) return undefined
+    const { frames } = await this.readBytesNow(conversationId, { after: eventId - 1, bytesMax: 1 })
+    const frame = frames[0]
+    // The checksum of its frame changes with the frames before it, when some of those are dropped; that of its body not.
+    return frame?.kind === "entry" && frame.eventId === eventId
+      ? crc32c(frame.body, 0, frame.body.length, 0)
+      : undefined
   }
 
   /** A reader that waits for what is not there yet; close it when done. */

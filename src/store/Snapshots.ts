@@ -1,5 +1,6 @@
 // Folded state as of an event, so that opening a conversation need not read all of its log. Disposable: one that is
-// missing, torn, altered or of another shape is reported and ignored, and the log is read instead. The newest good
+// missing, torn, altered or of another shape is reported and ignored, and the log is read instead. Each is tied to its
+// event by a checksum, so that one of events that the log never took is not taken for its state later. The newest good
 // one wins. What is in the value is the caller's business.
 import { hash } from "node:crypto"
 import { promisify } from "node:util"
@@ -17,7 +18,15 @@ export interface Snapshot {
   readonly sha256: string
 }
 
-export type SnapshotFault = "unreadable" | "hash_mismatch" | "other_shape" | "beyond_head" | "too_large"
+export type SnapshotFault =
+  | "unreadable"
+  | "hash_mismatch"
+  | "other_shape"
+  | "beyond_head"
+  | "too_large"
+  /** The log has another event at its place, or none. */
+  | "other_event"
+  | "not_durable"
 
 /** A snapshot that was not used, or not written. */
 export interface SnapshotReport {
@@ -32,6 +41,8 @@ export interface SnapshotsOptions {
   readonly directory: string
   /** Names the shape of the values: a snapshot of another shape is not used. */
   readonly shape: string
+  /** The checksum of what the log holds as this event; nothing when it is not durable, or was dropped as superseded. */
+  readonly eventSum: (conversationId: string, eventId: number) => Promise<number | undefined>
   readonly onReport?: (report: SnapshotReport) => void
   readonly bytesMax?: number
 }
@@ -39,11 +50,15 @@ export interface SnapshotsOptions {
 export type SaveOutcome =
   | { readonly _tag: "Saved"; readonly bytes: number; readonly sha256: string }
   | { readonly _tag: "TooLarge"; readonly bytes: number; readonly bytesMax: number }
+  /** The log does not hold the event: a snapshot of it would be of something that never was. */
+  | { readonly _tag: "NotDurable" }
 
 interface Header {
   readonly shape: string
   readonly conversation_id: string
   readonly event_id: number
+  /** Of the event in the log. */
+  readonly event_sum: number
   readonly sha256: string
 }
 
@@ -68,7 +83,7 @@ export class Snapshots {
     this.bytesMax = options.bytesMax ?? limits.snapshotBytesMax
   }
 
-  /** Writes the state as of `eventId`. Older ones beyond the number kept are removed. */
+  /** Writes the state as of `eventId`, as it is when this is called. Older ones beyond the number kept are removed. */
   async save(conversationId: string, eventId: number, value: unknown): Promise<SaveOutcome> {
     const text = JSON.stringify(value)
     const bytes = Buffer.byteLength(text)
@@ -77,8 +92,19 @@ export class Snapshots {
       this.report(conversationId, path, "too_large")
       return { _tag: "TooLarge", bytes, bytesMax: this.bytesMax }
     }
+    const eventSum = await this.options.eventSum(conversationId, eventId)
+    if (eventSum === undefined) {
+      this.report(conversationId, path, "not_durable")
+      return { _tag: "NotDurable" }
+    }
     const sha256 = hash("sha256", text, "hex")
-    const header: Header = { shape: this.options.shape, conversation_id: conversationId, event_id: eventId, sha256 }
+    const header: Header = {
+      shape: this.options.shape,
+      conversation_id: conversationId,
+      event_id: eventId,
+      event_sum: eventSum,
+      sha256
+    }
     const body = await compress(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
     const content = Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body])
     try {
@@ -129,6 +155,7 @@ export class Snapshots {
     const text = await this.inflate(content.subarray(end + 1))
     if (text === undefined) return "unreadable"
     if (hash("sha256", text, "hex") !== header.sha256) return "hash_mismatch"
+    if ((await this.options.eventSum(conversationId, eventId)) !== header.event_sum) return "other_event"
     // The digest holds, so this is the JSON that was written.
     return { eventId, value: JSON.parse(text.toString("utf8")), sha256: header.sha256 }
   }

@@ -162,6 +162,7 @@ const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Pr
     disk,
     directory: `${directory}/snapshots`,
     shape: options.snapshotShape,
+    eventSum: (conversationId, eventId) => runes.eventSumNow(conversationId, eventId),
     ...(onSnapshotReport === undefined ? {} : { onReport: onSnapshotReport })
   })
   const archive = new Archive({ runelog, disk, directory, onArchived: (id) => snapshots.remove(id) })

@@ -11,10 +11,12 @@ import {
   RuntimeClosed
 } from "#src/conversation/Errors.ts"
 import { limits } from "#src/conversation/Limits.ts"
+import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import { makeConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import type { RuneStore } from "#src/store/RuneStore.ts"
+import { Snapshots } from "#src/store/Snapshots.ts"
 import { always, say, scenarios, stall, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { Gate, tool } from "../support/runtime/tools.ts"
@@ -296,11 +298,54 @@ describe("snapshots", () => {
     await quiet()
     const before = await hashOf(talk)
     const foreign = await other.state()
-    await world.snapshots!.save(talk.id, talk.runes.length, { ...foreign })
-    await world.snapshots!.save(talk.id, 100_000, { ...foreign, conversation_id: talk.id, head: 100_000 })
+    const directory = "/data/snapshots"
+    const planted = new Snapshots({ disk, directory, shape: snapshotShape, eventSum: async () => 1 })
+    await planted.save(talk.id, talk.runes.length, { ...foreign })
+    await planted.save(talk.id, 100_000, { ...foreign, conversation_id: talk.id, head: 100_000 })
     await world.close()
     const next = await worlds.open({ disk, snapshots: true, idSeed: 8 })
     expect(await hashOf(next.talk(talk))).toBe(before)
+  })
+
+  it("of what the log refused are never taken, also when it happens while everything closes", async () => {
+    const disk = makeDiskMemory()
+    const refusals: Array<() => void> = []
+    let refuses = false
+    const wrapStore = (store: RuneStore): RuneStore =>
+      new Proxy(store, {
+        get: (target, name) => {
+          if (name === "appendNow" && refuses) {
+            return () => new Promise((_resolve, reject) => refusals.push(() => reject(diskFull)))
+          }
+          const member = Reflect.get(target, name) as unknown
+          return typeof member === "function" ? member.bind(target) : member
+        }
+      })
+    const world = await worlds.open({ disk, snapshots: true, wrapStore, unchecked: true })
+    const talk = await world.create()
+    for (let turn = 1; talk.runes.length < limits.snapshotEveryRunes - 40; turn++)
+      await turnOf(talk, `turn ${turn}`, turn)
+    await talk.submit({ _tag: "Pause", reason: "x" })
+    await quiet()
+    // Enough refused messages to make a snapshot due, then the end of the process while they are under way.
+    refuses = true
+    const refused = Array.from({ length: 60 }, (_, index) => talk.post(`refused ${index}`))
+    refused.push(talk.submit({ _tag: "Close", reason: "x" }))
+    const settled = Promise.allSettled(refused)
+    const closing = world.close()
+    await quiet()
+    expect(refusals.length).toBeGreaterThan(60)
+    for (const refuse of refusals) refuse()
+    expect((await settled).map(({ status }) => status)).toEqual(refused.map(() => "rejected"))
+    await closing
+    expect(await world.snapshots!.list(talk.id)).toEqual([])
+    const next = await worlds.open({ disk, snapshots: true, idSeed: 8 })
+    expect((await next.talk(talk).state()).session.status).toBe("paused")
+    // The log goes on past the event that the refused ones reached.
+    for (let index = 0; index < 80; index++) await next.talk(talk).post(`taken ${index}`)
+    next.conversations.unload(talk.id)
+    const { queue } = await next.talk(talk).agent()
+    expect(queue.map(({ input }) => input)).toEqual(Array.from({ length: 80 }, (_, index) => `taken ${index}`))
   })
 
   it("that cannot be written cost nothing but time", async () => {

@@ -5,12 +5,15 @@ import * as fc from "fast-check"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/Disk.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
-import { type SnapshotReport, Snapshots } from "#src/store/Snapshots.ts"
+import { type SnapshotReport, Snapshots, type SnapshotsOptions } from "#src/store/Snapshots.ts"
 import { seedFor } from "../support/seed.ts"
 import { conversationIdOf, type Place, places } from "./support.ts"
 
 const id = conversationIdOf(1)
 const state = (head: number) => ({ head, text: "état ".repeat(100), nested: { list: [1, 2, 3] } })
+
+/** Every event is durable, and itself. */
+const eventSum = async (_conversationId: string, eventId: number) => eventId
 
 const readFile = async (disk: Disk, path: string): Promise<Buffer> => {
   const file = await disk.open(path, "read")
@@ -32,11 +35,12 @@ describe.each(places)("snapshots on %s", (_name, makePlace) => {
   let snapshots: Snapshots
   const reports: Array<SnapshotReport> = []
   const pathOf = (eventId: number) => `${place.directory}/snapshots/${id}/${String(eventId).padStart(16, "0")}.snap`
-  const open = (options: { readonly shape?: string; readonly bytesMax?: number } = {}) =>
+  const open = (options: Partial<SnapshotsOptions> = {}) =>
     new Snapshots({
       disk: place.disk,
       directory: `${place.directory}/snapshots`,
       shape: "1",
+      eventSum,
       onReport: (report) => reports.push(report),
       ...options
     })
@@ -69,6 +73,17 @@ describe.each(places)("snapshots on %s", (_name, makePlace) => {
     await snapshots.save(id, 9, state(9))
     expect(await snapshots.load(id, { head: 8 })).toMatchObject({ eventId: 5 })
     expect(reports).toEqual([{ conversationId: id, file: pathOf(9), fault: "beyond_head" }])
+  })
+
+  it("of an event that the log does not hold are not written, and not used once it holds another one there", async () => {
+    const unknown = open({ eventSum: async () => undefined })
+    expect(await unknown.save(id, 5, state(5))).toEqual({ _tag: "NotDurable" })
+    expect(await unknown.list(id)).toEqual([])
+    await snapshots.save(id, 5, state(5))
+    await snapshots.save(id, 9, state(9))
+    const other = open({ eventSum: async (_id, eventId) => (eventId === 9 ? 10 : eventId) })
+    expect(await other.load(id, { head: 20 })).toMatchObject({ eventId: 5, value: state(5) })
+    expect(reports.map(({ fault }) => fault)).toEqual(["not_durable", "other_event"])
   })
 
   it("of another shape or another conversation are not used", async () => {
@@ -135,7 +150,7 @@ const renamed = (content: Buffer): Buffer =>
 
 describe("a snapshot", () => {
   it("holds any JSON value", async () => {
-    const snapshots = new Snapshots({ disk: new DiskSim(), directory: "/snapshots", shape: "1" })
+    const snapshots = new Snapshots({ disk: new DiskSim(), directory: "/snapshots", shape: "1", eventSum })
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         await snapshots.save(id, 1, value)
@@ -149,7 +164,7 @@ describe("a snapshot", () => {
   it("is there whole or not at all, whenever the power goes", async () => {
     const seed = seedFor("snapshot crash")
     const save = async (disk: DiskSim) => {
-      const snapshots = new Snapshots({ disk, directory: "/snapshots", shape: "1" })
+      const snapshots = new Snapshots({ disk, directory: "/snapshots", shape: "1", eventSum })
       await snapshots.save(id, 5, state(5))
       const from = disk.operationCount
       return { snapshots, from }
@@ -169,7 +184,12 @@ describe("a snapshot", () => {
         () => false
       )
       for (let draw = 0; draw < 5; draw++) {
-        const after = new Snapshots({ disk: disk.crash(seed + step * 100 + draw), directory: "/snapshots", shape: "1" })
+        const after = new Snapshots({
+          disk: disk.crash(seed + step * 100 + draw),
+          directory: "/snapshots",
+          shape: "1",
+          eventSum
+        })
         const found = await after.load(id, { head: 20 })
         if (acknowledged) expect(found?.eventId).toBe(9)
         expect(found?.value).toEqual(state(found?.eventId ?? 0))
@@ -179,7 +199,7 @@ describe("a snapshot", () => {
 
   it("that finds no room says so and leaves the old one", async () => {
     const disk = new DiskSim()
-    const snapshots = new Snapshots({ disk, directory: "/snapshots", shape: "1" })
+    const snapshots = new Snapshots({ disk, directory: "/snapshots", shape: "1", eventSum })
     await snapshots.save(id, 5, state(5))
     disk.failNext("write", { code: "ENOSPC" })
     await expect(snapshots.save(id, 9, state(9))).rejects.toMatchObject({ _tag: "DiskFull" })

@@ -104,7 +104,12 @@ export class World {
     this.store = options.wrapStore?.(this.record) ?? this.record
     this.snapshots =
       options.snapshots === true && disk !== undefined
-        ? new Snapshots({ disk, directory: `${directory}/snapshots`, shape: snapshotShape })
+        ? new Snapshots({
+            disk,
+            directory: `${directory}/snapshots`,
+            shape: snapshotShape,
+            eventSum: (conversationId, eventId) => this.store.eventSumNow(conversationId, eventId)
+          })
         : undefined
     this.conversations = makeConversations(this.runtimeOptions())
   }

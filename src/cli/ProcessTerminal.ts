@@ -62,7 +62,9 @@ export const processTerminal: Terminal = {
   },
   isWatched,
   isAnswered: isWatched && stdin.isTTY === true,
-  columns: () => stdout.columns ?? (isWatched ? 80 : 120),
+  // A terminal that was never told its size says 0.
+  columns: () => stdout.columns || (isWatched ? 80 : 120),
+  rows: () => stdout.rows || 24,
   status: showStatus,
   ask,
   drained: async () => {

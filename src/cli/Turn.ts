@@ -1,7 +1,9 @@
 // A turn as a person follows it: text as the model writes it, tools as they run, questions asked where they come up.
 // Ends with the turn, whatever became of the connection meanwhile.
 import { type AnyRune, type ApprovalItem, type Client, RequestFailed } from "../client/Client.ts"
-import { argumentsText, runeText } from "./render/RuneText.ts"
+import { showRows } from "./Pages.ts"
+import { decisionRows } from "./render/Decision.ts"
+import { runeText } from "./render/RuneText.ts"
 import { fitStart, oneLine, safeText } from "./render/Text.ts"
 import type { Terminal } from "./Verb.ts"
 
@@ -119,33 +121,34 @@ export const decide = async (
   const { items } = await client.call("approval.list", { conversation_id: conversationId })
   const item = items.find((one) => one.call_id === callId)
   if (item === undefined) return
+  const rows = decisionRows(item, terminal)
   if (!terminal.isAnswered) {
-    terminal.complain(`waiting for a decision: echs approve ${conversationId} ${callId}, or echs deny …\n`)
+    terminal.complain(`${rows.join("\n")}\n`)
+    terminal.complain(laterText(item))
     return
   }
-  terminal.write(question(item, terminal))
+  if ((await showRows(rows, terminal, signal)) === "stopped") {
+    terminal.complain(laterText(item))
+    return
+  }
   const isQuestion = item.tool_name === "ask_user"
   const answer = await terminal.ask(isQuestion ? "  your answer: " : `  allow? ${choicesText(item)} `, signal)
   if (answer === undefined) return
   await tell({ client, conversationId, terminal }, item, isQuestion ? answer.trim() : answer.trim().toLowerCase())
 }
 
-export const question = (item: ApprovalItem, { paint, columns }: Terminal): string => {
-  const title = item.shown_as?.title ?? item.tool_name
-  const detail = item.shown_as?.diff ?? item.shown_as?.detail ?? argumentsText(item.arguments)
-  const lines = safeText(detail)
-    .split("\n")
-    .slice(0, 20)
-    .map((line) => `    ${fitStart(line, columns() - 5)}\n`)
-  const why = item.policy_reason === "" ? "" : ` ${paint("quiet", oneLine(item.policy_reason))}`
-  return `  ${paint("notice", "?")} ${paint("strong", oneLine(title))}${why}\n${lines.join("")}`
-}
+const laterText = ({ call_id: callId, conversation_id: id }: ApprovalItem): string =>
+  `waiting for a decision: echs approve ${id} ${callId}, or echs deny ${id} ${callId}\n`
 
 const choicesText = (item: ApprovalItem): string =>
   item.choices.includes("session") ? "[y]es, [a]lways in this conversation, [n]o" : "[y]es, [n]o"
 
 /** Somebody else decided it, or ended what asked, while the question stood here. */
 const overtaken: ReadonlySet<string> = new Set(["already_decided", "not_found", "invalid_state"])
+
+/** Only the words that were offered: whatever else is said is a no, and goes on record as its reason. */
+const isYes = (item: ApprovalItem, answer: string): boolean =>
+  /^y(es)?$/.test(answer) || (/^a(lways)?$/.test(answer) && item.choices.includes("session"))
 
 const tell = async (
   to: Pick<FollowOptions, "client" | "conversationId" | "terminal">,
@@ -162,13 +165,13 @@ const tell = async (
         arguments: edited,
         arguments_hash: item.arguments_hash
       })
-    } else if (answer.startsWith("y") || answer.startsWith("a")) {
-      const scope = answer.startsWith("a") && item.choices.includes("session") ? "session" : "once"
+    } else if (isYes(item, answer)) {
+      const scope = /^a/.test(answer) ? "session" : "once"
       await to.client.call("approval.approve", { ...call, scope, arguments_hash: item.arguments_hash })
     } else
       await to.client.call("approval.deny", {
         ...call,
-        reason: answer.startsWith("n") ? "not allowed" : oneLine(answer) || "not allowed"
+        reason: /^no?$/.test(answer) ? "not allowed" : oneLine(answer) || "not allowed"
       })
   } catch (error) {
     if (!(error instanceof RequestFailed) || !overtaken.has(error.code)) throw error

@@ -30,6 +30,7 @@ export interface Terminal {
   /** Somebody can be asked. */
   readonly isAnswered: boolean
   readonly columns: () => number
+  readonly rows: () => number
   /** A line of its own below the output, replaced by the next and gone with `undefined`; nothing where nobody looks. */
   readonly status: (text: string | undefined) => void
   /** Asks a question and waits for a line; undefined when there is none to come. */

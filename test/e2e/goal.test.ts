@@ -163,7 +163,7 @@ describe("echs goal on a repository whose tests fail", () => {
     const { conversation_id: id } = JSON.parse(asked.stdout)
     const shown = () => echs("plan", "show", id).stdout
     await expect.poll(shown, { timeout: 20_000 }).toContain("revision 1 of the plan")
-    expect(shown()).toMatch(/1\. .*checked by /s)
+    expect(shown()).toMatch(/1\. .*evidence\[0\]\.path: goal\/letter\.txt/s)
     expect(echs("plan", "reject", id, "--revision", "1", "--reason", "check it, too").code).toBe(0)
     await expect.poll(shown, { timeout: 20_000 }).toContain("revision 2 of the plan")
     const late = echs("plan", "approve", id, "--revision", "1")

@@ -11,6 +11,7 @@ export interface RecordingTerminal extends Terminal {
 export interface RecordingOptions {
   readonly isWatched?: boolean
   readonly columns?: number
+  readonly rows?: number
   /** What is said to each question, in turn; then nothing more comes. */
   readonly answers?: ReadonlyArray<string>
 }
@@ -33,6 +34,7 @@ export const recordingTerminal = (options: RecordingOptions = {}): RecordingTerm
     isWatched: options.isWatched ?? false,
     isAnswered: options.answers !== undefined,
     columns: () => options.columns ?? 80,
+    rows: () => options.rows ?? 1_000,
     status: (text) => void (text === undefined || statuses.push(text)),
     ask: async (question) => {
       output += question

@@ -1,10 +1,12 @@
 // The goal of the demo as it is followed: every rune remembered, those that tell the story shown, the approval answered,
 // and the server killed at the worst moment: two workers are at it, one in the middle of a sentence.
 import { type AnyRune, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
+import { taskRows } from "../goal/PlanView.ts"
+import { showRows } from "../Pages.ts"
+import { decisionRows } from "../render/Decision.ts"
 import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
-import { question } from "../Turn.ts"
 import type { Terminal } from "../Verb.ts"
 
 export interface StoryOptions {
@@ -18,6 +20,12 @@ export interface StoryOptions {
 
 type Payload = Readonly<Record<string, unknown>>
 const payloadOf = (rune: AnyRune): Payload => rune.payload as Payload
+
+interface Question {
+  readonly rows: ReadonlyArray<string>
+  readonly question: string
+  readonly what: string
+}
 
 const workersAtOnce = 2
 const sentenceCharsMin = 16
@@ -90,8 +98,11 @@ export class Story {
     const { items } = await client.call("approval.list", { conversation_id: conversationId })
     const item = items.find((one) => one.call_id === callId)
     if (item === undefined) return
-    terminal.write(question(item, terminal))
-    const isAllowed = await this.ask({ question: "allow?", what: item.tool_name })
+    const isAllowed = await this.ask({
+      rows: decisionRows(item, terminal),
+      question: "allow?",
+      what: item.tool_name
+    })
     try {
       if (isAllowed) {
         const { arguments_hash } = item
@@ -111,11 +122,12 @@ export class Story {
   }
 
   /** Where nothing holds its commands, a plan waits for a person. */
-  private async judge({ needs_approval: why, plan_id: planId, revision }: Payload): Promise<void> {
+  private async judge({ needs_approval: why, plan_id: planId, revision, tasks }: Payload): Promise<void> {
     const { client, conversationId, terminal } = this.options
     const plan = { conversation_id: conversationId, plan_id: String(planId) }
     terminal.write(`  ${terminal.paint("notice", "?")} the plan waits for a yes: ${oneLine(String(why))}\n`)
-    const isAllowed = await this.ask({ question: "start this plan?", what: "the plan" })
+    const rows = taskRows(tasks, terminal)
+    const isAllowed = await this.ask({ rows, question: "start this plan?", what: "the plan" })
     try {
       if (isAllowed) await client.call("plan.approve", { ...plan, revision: Number(revision) })
       else await client.call("plan.cancel", { ...plan, reason: "not allowed" })
@@ -125,14 +137,15 @@ export class Story {
     this.approvals += 1
   }
 
-  private async ask({ question, what }: { readonly question: string; readonly what: string }): Promise<boolean> {
+  private async ask({ question, rows, what }: Question): Promise<boolean> {
     const { signal, terminal } = this.options
+    if ((await showRows(rows, terminal, signal)) === "stopped") return false
     if (!terminal.isAnswered) {
       terminal.write(`    ${terminal.paint("quiet", `nobody is at the terminal, so the demo allows ${what}`)}\n`)
       return true
     }
     const answer = await terminal.ask(`    ${question} [Y]es, [n]o `, signal)
-    return !(answer ?? "").trim().toLowerCase().startsWith("n")
+    return answer !== undefined && /^(y(es)?)?$/i.test(answer.trim())
   }
 }
 

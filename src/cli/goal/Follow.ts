@@ -1,10 +1,12 @@
 // Follows a goal to its end: what happens in words, questions asked where they come up, and a plan that waits for a word
 // put to whoever sits at the terminal. The goal itself lives on the server: going away does not stop it.
 import { type AnyRune, type Client, RequestFailed } from "../../client/Client.ts"
+import { showRows } from "../Pages.ts"
 import { decide } from "../Turn.ts"
 import type { Terminal } from "../Verb.ts"
 import { Board } from "./Board.ts"
 import { GoalLines } from "./Lines.ts"
+import { taskRows } from "./PlanView.ts"
 
 export interface FollowGoalOptions {
   readonly client: Client
@@ -63,25 +65,28 @@ const questionIn = (options: FollowGoalOptions, rune: AnyRune): (() => Promise<v
     readonly plan_id?: string
     readonly needs_approval?: string
     readonly revision?: number
+    readonly tasks?: unknown
   }
   if (rune.kind === "tool.approval_requested") {
     return () => decide({ ...options, after: rune.event_id }, String(payload.call_id))
   }
   const waits = review || payload.needs_approval !== undefined
   if (!waits || rune.kind !== "plan.created" || payload.plan_id !== planId) return undefined
-  return () => judge(options, payload.revision)
+  return () => judge(options, payload)
 }
 
 /** Puts the plan to whoever can answer; without an answer it says how to give one later. */
 const judge = async (
   { client, conversationId, planId, signal, terminal }: FollowGoalOptions,
-  revision: number | undefined
+  { revision, tasks }: { readonly revision?: number; readonly tasks?: unknown }
 ): Promise<void> => {
   const seen = revision === undefined ? {} : { revision }
   const plan = { conversation_id: conversationId, plan_id: planId, ...seen }
-  const answer = terminal.isAnswered
-    ? (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
-    : undefined
+  const seenAll = await showRows(taskRows(tasks, terminal), terminal, signal)
+  const answer =
+    terminal.isAnswered && seenAll === "seen"
+      ? (await terminal.ask("  start this plan? [y]es, or what is wrong with it: ", signal))?.trim()
+      : undefined
   if (signal.aborted) return
   if (answer === undefined || answer === "") {
     const which = revision === undefined ? conversationId : `${conversationId} --revision ${revision}`

@@ -1,6 +1,7 @@
 // A plan as the server has it now, for whoever is to say yes or no to it: which revision it is, its tasks as a tree, and
-// what each will be checked by.
+// every word of each, with what it will be checked by.
 import type { ConversationSummary } from "../../client/Client.ts"
+import { quotedRows } from "../render/Decision.ts"
 import type { Terminal } from "../Verb.ts"
 import { Board, type TaskState, taskOf } from "./Board.ts"
 import { GoalLines } from "./Lines.ts"
@@ -17,13 +18,11 @@ const states: Readonly<Record<string, TaskState | undefined>> = {
 
 const listOf = (value: unknown): ReadonlyArray<Payload> => (Array.isArray(value) ? value : [])
 
-const checkText = ({ command, expected_exit: exit, path, type }: Payload): string => {
-  if (type !== "command") return String(path)
-  const words = Array.isArray(command) ? command.join(" ") : ""
-  return exit === 0 || exit === undefined ? words : `${words} · exit ${String(exit)}`
-}
+/** Every word of the tasks that somebody says yes or no to. */
+export const taskRows = (tasks: unknown, terminal: Terminal): ReadonlyArray<string> =>
+  listOf(tasks).flatMap((task, at) => quotedRows(`task ${at + 1}`, task, terminal))
 
-export const planText = (plan: Plan, terminal: Terminal): string => {
+export const planRows = (plan: Plan, terminal: Terminal): ReadonlyArray<string> => {
   const board = new Board(plan.plan_id)
   const tasks = listOf(plan.tasks)
   board.tasks = tasks.map(({ status, task }) => ({
@@ -31,11 +30,11 @@ export const planText = (plan: Plan, terminal: Terminal): string => {
     state: states[String(status)] ?? "waiting"
   }))
   const lines = new GoalLines(terminal, board)
-  const checks = tasks.flatMap(({ task }, at) =>
-    listOf((task as Payload | undefined)?.["evidence"]).map((spec) =>
-      lines.line("quiet", "·", `${at + 1} is checked by ${checkText(spec)}`, 2)
-    )
+  const head = `revision ${plan.revision} of the plan, ${plan.status}`
+  const goal = quotedRows("goal", plan.goal, terminal)
+  const whole = taskRows(
+    tasks.map(({ task }) => task),
+    terminal
   )
-  const head = `revision ${plan.revision} of the plan, ${plan.status}: ${plan.goal}`
-  return `${[lines.line("strong", "◇", head), ...lines.tree(), ...checks].join("\n")}\n`
+  return [lines.line("strong", "◇", head), ...lines.tree(), ...goal, ...whole]
 }

@@ -1,9 +1,11 @@
 // Verbs that are one operation each: deciding about a call, and the life of a conversation.
 import type { ApprovalItem, Client } from "../../client/Client.ts"
 import { type OptionTable, oneOf, UsageError, wholeNumber } from "../Kit.ts"
+import { showRows } from "../Pages.ts"
 import { findConversation, makeRemoteVerb, type RemoteInput, type RemoteParts } from "../Remote.ts"
-import { inboxText } from "../render/Inbox.ts"
-import { type ExitCode, exitCode, type Verb } from "../Verb.ts"
+import { decisionRows } from "../render/Decision.ts"
+import { inboxRows } from "../render/Inbox.ts"
+import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
 
 const because = {
   reason: { type: "string", short: "r", value: "TEXT", help: "goes on record" }
@@ -72,14 +74,28 @@ const editedOf = (
 }
 
 /** All questions there are, each with what exactly would run and how to answer it. */
-const showInbox = async ({ answer, client, terminal }: RemoteInput<OptionTable>): Promise<ExitCode> => {
+const showInbox = async ({ answer, client, terminal, values }: RemoteInput<OptionTable>): Promise<ExitCode> => {
   const { items } = await client.call("approval.list", {})
-  answer({ items }, () =>
-    items.length === 0
-      ? terminal.paint("quiet", "nothing waits for a decision\n")
-      : items.map((item) => inboxText(item, terminal)).join("\n")
-  )
-  return exitCode.done
+  if (values.json === true || items.length === 0) {
+    answer({ items }, () => terminal.paint("quiet", "nothing waits for a decision\n"))
+    return exitCode.done
+  }
+  const rows = items.flatMap((item, at) => [...(at === 0 ? [] : [""]), ...inboxRows(item, terminal)])
+  const seen = await showRows(rows, terminal, terminal.interruption())
+  return seen === "seen" ? exitCode.done : exitCode.interrupted
+}
+
+/** Whoever did not name the call has not said which one: it is shown, and asked about where somebody can answer. */
+const isMeant = async (
+  { item }: Waiting,
+  terminal: Terminal,
+  given: { readonly isNamed: boolean; readonly isJson: boolean }
+): Promise<boolean> => {
+  if (given.isNamed || given.isJson || item === undefined || !terminal.isAnswered) return true
+  const signal = terminal.interruption()
+  if ((await showRows(decisionRows(item, terminal), terminal, signal)) === "stopped") return false
+  const answer = await terminal.ask(`  approve ${item.call_id}? [y]es, [n]o `, signal)
+  return /^y(es)?$/i.test(answer?.trim() ?? "")
 }
 
 export const makeApprove = (parts: RemoteParts): Verb =>
@@ -93,14 +109,22 @@ export const makeApprove = (parts: RemoteParts): Verb =>
       answer: { type: "string", value: "TEXT", help: "the answer to a question of an agent" }
     },
     example: "echs approve last call_2 --scope session",
-    notes: ["Without arguments: lists what waits for a decision, in all conversations."],
+    notes: [
+      "Without arguments: lists what waits for a decision, in all conversations.",
+      "At a terminal a call that is not named is shown and asked about first."
+    ],
     run: async (input) => {
-      const { answer, client, positionals, values } = input
+      const { answer, client, positionals, terminal, values } = input
       if (positionals.length === 0) return showInbox(input as unknown as RemoteInput<OptionTable>)
       const scope = oneOf("scope", values.scope, ["once", "session", "rule"]) ?? "once"
       const waiting = await pendingCall(client, positionals)
       const { callId, conversationId: id, item } = waiting
       const edited = editedOf(waiting, values)
+      const isNamed = positionals.some(isCallId)
+      if (!(await isMeant(waiting, terminal, { isNamed, isJson: values.json === true }))) {
+        terminal.complain(`${callId} still waits\n`)
+        return exitCode.interrupted
+      }
       const changed = await client.call("approval.approve", {
         conversation_id: id,
         call_id: callId,

@@ -4,8 +4,9 @@ import type { Client, PlanItem } from "../../client/Client.ts"
 import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
 import { goalFields, goalOptions } from "../goal/Options.ts"
-import { planText } from "../goal/PlanView.ts"
+import { planRows } from "../goal/PlanView.ts"
 import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
+import { showRows } from "../Pages.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
 
@@ -101,6 +102,15 @@ const answered = (plan: PlanItem, given: string | undefined): { readonly revisio
   return revision === 0 ? {} : { revision }
 }
 
+/** Whoever names no revision has not said which plan: it is shown, and asked about where somebody can answer. */
+const isMeant = async (rows: ReadonlyArray<string>, terminal: Terminal): Promise<boolean> => {
+  if (!terminal.isAnswered) return true
+  const signal = terminal.interruption()
+  if ((await showRows(rows, terminal, signal)) === "stopped") return false
+  const answer = await terminal.ask("  start this plan? [y]es, [n]o ", signal)
+  return /^y(es)?$/i.test(answer?.trim() ?? "")
+}
+
 export const makePlan = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "plan",
@@ -117,10 +127,16 @@ export const makePlan = (parts: RemoteParts): Verb =>
       const conversationId = await findConversation(client, named)
       const plan = await planOf(client, conversationId)
       const { plan_id: planId } = plan
-      const shown = planText(plan, terminal)
+      const rows = planRows(plan, terminal)
+      const shown = `${rows.join("\n")}\n`
       if (action === "show") {
         answer({ conversation_id: conversationId, ...plan }, () => shown)
         return exitCode.done
+      }
+      const isAsked = action === "approve" && values.revision === undefined && values.json !== true
+      if (isAsked && !(await isMeant(rows, terminal))) {
+        terminal.complain("the plan still waits\n")
+        return exitCode.interrupted
       }
       const seen = action === "cancel" ? {} : answered(plan, values.revision)
       const done = await client.call(`plan.${action}`, {
@@ -131,7 +147,7 @@ export const makePlan = (parts: RemoteParts): Verb =>
       })
       answer(
         { conversation_id: conversationId, plan_id: planId, ...seen, ...done },
-        () => `${action === "cancel" ? "" : shown}${planId}: ${action}\n`
+        () => `${action === "cancel" || (isAsked && terminal.isAnswered) ? "" : shown}${planId}: ${action}\n`
       )
       return exitCode.done
     }

@@ -2,7 +2,8 @@
 import type { ConversationItem, ConversationSummary } from "../../client/Client.ts"
 import { type OptionTable, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
-import { argumentsText, usageText } from "../render/RuneText.ts"
+import { inboxRows } from "../render/Inbox.ts"
+import { usageText } from "../render/RuneText.ts"
 import { moment, number, oneLine, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Tone, type Verb } from "../Verb.ts"
 
@@ -107,11 +108,7 @@ const summaryText = (summary: ConversationSummary, terminal: Terminal): string =
     (agent) =>
       `  ${paint("accent", agent.agent_id)}  ${agent.role}  ${agent.status}  ${agent.model}${agent.turn_id === null ? "" : `  ${agent.turn_id} ${agent.turn_status ?? ""}`}\n`
   )
-  const questions = summary.pending_approvals.map(
-    (item) =>
-      `  ${paint("notice", "?")} ${item.call_id}  ${item.tool_name} ${oneLine(argumentsText(item.arguments)).slice(0, 60)}\n` +
-      `    echs approve ${summary.conversation_id} ${item.call_id}\n`
-  )
+  const questions = summary.pending_approvals.map((item) => `${inboxRows(item, terminal).join("\n")}\n`)
   return [
     `${paint("strong", summary.conversation_id)}  ${oneLine(summary.title ?? "")}\n`,
     ...facts.map(([name, value]) => `  ${paint("quiet", name.padEnd(9))}  ${value}\n`),

@@ -75,6 +75,9 @@ export interface ApprovalItem {
     readonly workspace?: string
     readonly roots?: ReadonlyArray<string>
     readonly network?: boolean
+    /** Where a tool that is not built in comes from, and the hash of what it said it is. */
+    readonly origin?: string
+    readonly definition?: string
   } | null
   readonly asked_ms: number | null
   readonly expires_ms: number | null

@@ -7,6 +7,7 @@ import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
+import { definitionOf, unknownDefinition } from "./Definition.ts"
 import { limits } from "./Limits.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
 import type { Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
@@ -114,9 +115,29 @@ class Router implements ToolPort {
     // Whoever approved a call may have changed its arguments.
     const checked = await this.argumentCheck.check(tool, call.arguments)
     if (checked._tag === "Invalid") return { status: "error", error: errorInfo("invalid_arguments", checked.message) }
+    const changed = await this.changeOf(state, call, tool, context.signal)
+    if (changed !== undefined) return { status: "error", error: changed }
     const verdict = remembered ?? this.evaluate(state, call, tool)
     if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
     return this.fitted(await tool.run(checked.input, { ...context, network: verdict.network }))
+  }
+
+  /** What was approved is what was defined then: a tool that is another one by now is not run with that approval. */
+  private async changeOf(state: ConversationState, call: CallState, tool: Tool, signal: AbortSignal) {
+    const asked = call.approval?.shown_as.definition
+    if (asked === undefined || asked === unknownDefinition) return undefined
+    let now = definitionOf(tool)
+    const owner = call.agent_id ?? state.session.root_agent_id
+    if (now === unknownDefinition && owner !== null) {
+      await this.ready(state, owner, signal)
+      const found = this.find(state, owner, call.tool_name)
+      now = found === undefined ? undefined : definitionOf(found)
+    }
+    if (now === asked || now === unknownDefinition) return undefined
+    return errorInfo(
+      "tool_changed",
+      `${call.tool_name} is defined differently than when it was approved; call it again`
+    )
   }
 
   private find(state: ConversationState, agentId: AgentId | null, name: string): Tool | undefined {
@@ -138,11 +159,13 @@ class Router implements ToolPort {
     const { policy } = state.session.config
     const access = accessOf(tool, call)
     if (access === undefined) return { verdict: "deny", reason: `${tool.name}: its arguments do not tell what it does` }
+    const definition = definitionOf(tool)
     const question: PolicyQuestion = {
       tool_name: tool.name,
       mutating: tool.mutating,
       effect_class: tool.effect_class,
       provenance: tool.provenance,
+      ...(definition === undefined ? {} : { definition }),
       approval: tool.approval ?? "by_policy",
       contained: this.isContained(tool),
       access,
@@ -225,6 +248,14 @@ const previewOf = async (tool: Tool, input: Input, workspace: string | undefined
   }
 }
 
+const definedAs = (tool: Tool): Pick<ShownAs, "definition" | "origin"> => {
+  const definition = definitionOf(tool)
+  return {
+    ...(tool.origin === undefined ? {} : { origin: cut(tool.origin, limits.shownTitleCharsMax) }),
+    ...(definition === undefined ? {} : { definition })
+  }
+}
+
 const shownAs = async (
   tool: Tool,
   input: Input,
@@ -233,6 +264,7 @@ const shownAs = async (
 ): Promise<ShownAs> =>
   withinBounds({
     ...(await previewOf(tool, input, workspace)),
+    ...definedAs(tool),
     ...(workspace === undefined ? {} : { workspace }),
     ...(roots === undefined ? {} : { roots }),
     ...(network === undefined ? {} : { network })

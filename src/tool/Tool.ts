@@ -34,6 +34,10 @@ export interface Tool extends ToolFacts {
   /** JSON Schema of the arguments; its root is an object. */
   readonly parameters: { readonly [key: string]: unknown }
   readonly provenance: Provenance
+  /** Where it comes from, for people, if it is not ours: the server and how it is reached, the client. */
+  readonly origin?: string
+  /** Its server has not said yet what it is. */
+  readonly isUnknown?: boolean
   /** `always`: a person answers every call, whatever the policy; `never`: it only talks to ECHS itself. */
   readonly approval?: "always" | "never"
   /** It runs in a process of its own, inside the sandbox; the others are held by checks of their paths. */

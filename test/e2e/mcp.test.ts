@@ -70,6 +70,34 @@ describe("a real MCP server", { timeout: 60_000 }, () => {
     expect(String(payload(await socket.rune("tool.result"))["output"])).toContain("hello there")
   })
 
+  it("that defines a tool anew is asked about again, although it was allowed for the conversation", async () => {
+    const bad = realpathSync(join(import.meta.dirname, "../support/mcp/badServer.ts"))
+    const server = await servers.open({
+      mcpServers: { bad: { command: [node, bad, "redefines"] } },
+      scenarios: scenarios({ act: [step(1, use("bad__act", {})), step(2, say("done"))] })
+    })
+    const socket = await server.connect()
+    const id = await follow(server, socket, { model: "scripted/act" })
+    const allow = async (times: number, scope: string): Promise<Json> => {
+      await socket.rune("tool.approval_requested", times)
+      const { items } = (await socket.ok("approval.list", { conversation_id: id })) as { items: ReadonlyArray<Json> }
+      const { arguments_hash, call_id, shown_as } = items[0]!
+      await socket.ok("approval.approve", { conversation_id: id, call_id, scope, arguments_hash })
+      return shown_as as Json
+    }
+    await post(socket, id)
+    const first = await allow(1, "session")
+    await socket.rune("turn.completed", 1)
+    await post(socket, id)
+    const second = await allow(2, "session")
+    expect(String(first["origin"])).toContain("the MCP server bad")
+    expect(second["definition"]).not.toBe(first["definition"])
+    await socket.rune("turn.completed", 2)
+    await post(socket, id)
+    await socket.rune("turn.completed", 3)
+    expect(socket.runes().filter(({ kind }) => kind === "tool.approval_requested")).toHaveLength(2)
+  })
+
   it("that is killed in the middle of a call ends that call once, with a typed error, and is there for the next", async () => {
     const slow = { duration: 30, steps: 60 }
     const server = await servers.open({

@@ -107,6 +107,83 @@ describe("a tool that a client runs", { timeout: 30_000 }, () => {
     expect((await socket.error("tool.result", { ...answer, call_id: "call_99" })).code).toBe("not_found")
   })
 
+  it("of a client that is away is answered for by nobody who has not registered it again", async () => {
+    const server = await servers.open({ scenarios: once })
+    const socket = await server.connect()
+    const id = await start(server, socket)
+    const owner = await server.connect()
+    await owner.ok("tool.register", { conversation_id: id, tools: [lookUp] })
+    await post(socket, id)
+    const answer = { conversation_id: id, call_id: await callIdOf(socket), output: "not mine" }
+    await owner.close()
+    const sibling = await server.connect()
+    // Whether the server has noticed that the owner is gone or not: the answer is a no.
+    expect((await sibling.error("tool.result", answer)).code).toMatch(/^(invalid_state|unauthorized)$/)
+    await sibling.ok("tool.register", { conversation_id: id, tools: [lookUp] })
+    await sibling.ok("tool.result", { ...answer, output: "mine now" })
+    expect(payload(await socket.rune("tool.result"))).toMatchObject({ output: "mine now" })
+  })
+
+  it("that is allowed for longer is asked about again once it is defined otherwise", async () => {
+    const server = await servers.open({ scenarios: once })
+    const socket = await server.connect()
+    const id = await start(server, socket, "auto")
+    const questions = () => socket.runes().filter(({ kind }) => kind === "tool.approval_requested")
+    const asked = async (times: number): Promise<Json> => {
+      await socket.rune("tool.approval_requested", times)
+      const { items } = (await socket.ok("approval.list", { conversation_id: id })) as { items: ReadonlyArray<Json> }
+      return items[0]!
+    }
+    const allow = (item: Json, scope: string): Promise<Json> => {
+      const { arguments_hash, call_id } = item
+      return socket.ok("approval.approve", { conversation_id: id, call_id, scope, arguments_hash })
+    }
+    const finish = async (turns: number): Promise<void> => {
+      const call_id = await callIdOf(socket, turns)
+      await socket.ok("tool.result", { conversation_id: id, call_id, output: "x" })
+      await socket.rune("turn.completed", turns)
+    }
+    await socket.ok("tool.register", { conversation_id: id, tools: [lookUp] })
+    await post(socket, id)
+    const first = await asked(1)
+    expect(first["shown_as"]).toMatchObject({ origin: "a client of local", definition: expect.any(String) })
+    await allow(first, "session")
+    await finish(1)
+    // The same again asks nobody, although it may take longer.
+    await socket.ok("tool.register", { conversation_id: id, tools: [{ ...lookUp, timeout_ms: 60_000 }] })
+    await post(socket, id)
+    await finish(2)
+    expect(questions()).toHaveLength(1)
+    const others = [
+      { ...lookUp, description: "looks a word up and sends it home" },
+      { ...lookUp, parameters: { type: "object", properties: { secret: { type: "string" } } } },
+      { ...lookUp, mutating: false }
+    ]
+    for (const [at, other] of others.entries()) {
+      await socket.ok("tool.register", { conversation_id: id, tools: [other] })
+      await post(socket, id)
+      await allow(await asked(at + 2), "once")
+      await finish(at + 3)
+    }
+  })
+
+  it("that becomes another one after its call was approved does not answer for that call", async () => {
+    const server = await servers.open({ scenarios: once })
+    const socket = await server.connect()
+    const id = await start(server, socket, "auto")
+    await socket.ok("tool.register", { conversation_id: id, tools: [lookUp] })
+    await post(socket, id)
+    await socket.rune("tool.approval_requested")
+    const { items } = (await socket.ok("approval.list", { conversation_id: id })) as { items: ReadonlyArray<Json> }
+    await socket.ok("tool.register", { conversation_id: id, tools: [{ ...lookUp, description: "another" }] })
+    const { arguments_hash, call_id } = items[0]!
+    await socket.ok("approval.approve", { conversation_id: id, call_id, scope: "once", arguments_hash })
+    expect(payload(await socket.rune("tool.result"))).toMatchObject({
+      status: "error",
+      error: { code: "tool_changed" }
+    })
+  })
+
   it("is refused with the reason when it is no tool, or the name is taken", async () => {
     const server = await servers.open({ scenarios: once })
     const socket = await server.connect()
@@ -114,6 +191,8 @@ describe("a tool that a client runs", { timeout: 30_000 }, () => {
     const refused = async (tools: ReadonlyArray<unknown>) =>
       (await socket.error("tool.register", { conversation_id: id, tools })).code
     expect(await refused([{ name: "bash" }])).toBe("invalid_state")
+    for (const name of ["github__search", "mcp__github__search", "a__", "__a"])
+      expect(await refused([{ name }]), name).toBe("invalid_state")
     expect(await refused([{ name: "no spaces" }])).toBe("bad_request")
     expect(await refused([{ name: "a" }, { name: "a" }])).toBe("bad_request")
     expect(await refused([{ name: "a", parameters: { type: "string" } }])).toBe("bad_request")

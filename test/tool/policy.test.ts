@@ -394,6 +394,44 @@ describe("a permission for files", () => {
   })
 })
 
+describe("a permission for a tool that is not ours", () => {
+  const hash = (letter: string): string => letter.repeat(64)
+  const foreign = (definition: string, more: Partial<PolicyQuestion> = {}): PolicyQuestion => ({
+    ...base,
+    tool_name: "github__merge",
+    provenance: "mcp",
+    definition,
+    ...more
+  })
+
+  it.each(["session", "rule"] as const)("for %s is for the tool as it was defined", (scope) => {
+    const grants = [granted(foreign(hash("a")), scope)]
+    expect(grants[0]?.rule).toMatchObject({ definition: hash("a") })
+    expect(verdict(foreign(hash("a"), { arguments_hash: hash("d"), grants }))).toBe("allow")
+    expect(verdict(foreign(hash("b"), { grants }))).toBe("ask")
+    expect(verdict(foreign("unknown", { grants }))).toBe("ask")
+    expect(verdict(foreign(hash("a"), { rules: [grants[0]?.rule] }))).toBe("allow")
+    expect(verdict(foreign(hash("b"), { rules: [grants[0]?.rule] }))).toBe("ask")
+  })
+
+  it("that says nothing of its definition does not hold any more, whatever its arguments are", () => {
+    const old: Grant = {
+      tool_name: "github__merge",
+      scope: "session",
+      arguments_hash: base.arguments_hash,
+      expires_ms: null
+    }
+    expect(verdict(foreign(hash("a"), { grants: [old] }))).toBe("ask")
+    const rule = { decision: "allow", tool: "github__merge" }
+    expect(verdict(foreign(hash("a"), { grants: [{ ...old, rule }] }))).toBe("ask")
+    expect(verdict(foreign(hash("a"), { rules: [rule] }))).toBe("allow")
+  })
+
+  it("is not offered while nobody knows what the tool is", () => {
+    expect(evaluate(foreign("unknown"))).toMatchObject({ verdict: "ask", choices: ["once"] })
+  })
+})
+
 describe("rules", () => {
   it("decide in their order", () => {
     const deny = { decision: "deny", tool: "bash", command: ["rm", "**"] }

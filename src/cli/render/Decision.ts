@@ -28,12 +28,15 @@ const reachText = ({ shown_as: shown }: ApprovalItem): string => {
 
 /** A rule in words that fit a line. */
 const ruleText = (rule: unknown): string => {
-  const { command, host, path, tool, workspace, ...rest } = (rule ?? {}) as Readonly<Record<string, unknown>>
+  const { command, definition, host, path, tool, workspace, ...rest } = (rule ?? {}) as Readonly<
+    Record<string, unknown>
+  >
   const what = [command, path, host].find((one) => one !== undefined)
   const shown = what === undefined ? "every call" : visibleJson(what)
   const place = workspace === undefined ? "" : ` in ${visible(String(workspace))}`
   const { decision: _decision, ...more } = rest
-  return `${visible(String(tool ?? "every tool"))} ${shown}${place}${Object.keys(more).length === 0 ? "" : ` ${visibleJson(more)}`}`
+  const asDefined = definition === undefined ? "" : ", as it is defined now"
+  return `${visible(String(tool ?? "every tool"))} ${shown}${place}${Object.keys(more).length === 0 ? "" : ` ${visibleJson(more)}`}${asDefined}`
 }
 
 const facts = (item: ApprovalItem): ReadonlyArray<readonly [string, string]> => {
@@ -42,7 +45,11 @@ const facts = (item: ApprovalItem): ReadonlyArray<readonly [string, string]> => 
     learns?.[scope] === undefined ? [] : [[scope, ruleText(learns[scope])] as const]
   )
   const letters = beyondAscii(JSON.stringify([item.arguments, item.tool_name]))
+  const { definition, origin } = item.shown_as ?? {}
   return [
+    ...(origin === undefined
+      ? []
+      : [["from", `${origin}${definition === undefined ? "" : ` (${definition.slice(0, 12)})`}`] as const]),
     ["reach", reachText(item)],
     ["why", item.policy_reason],
     ["until", expiresMs === null ? "somebody answers" : moment(expiresMs)],

@@ -29,7 +29,11 @@ export const ShownAs = Schema.Struct({
   diff: Schema.optionalKey(Schema.String),
   workspace: Schema.optionalKey(Schema.String),
   roots: Schema.optionalKey(Schema.Array(Schema.String)),
-  network: Schema.optionalKey(Schema.Boolean)
+  network: Schema.optionalKey(Schema.Boolean),
+  /** Where a tool that is not built in comes from. */
+  origin: Schema.optionalKey(Schema.String),
+  /** Hash of what that tool said it is: the approval is for this one. */
+  definition: Schema.optionalKey(Schema.String)
 })
 export type ShownAs = typeof ShownAs.Type
 

@@ -73,6 +73,15 @@ const questionTool = (server: string): Tool => ({
   })
 })
 
+/** How a server is reached, without what it is told in secret. */
+const reachText = ({ reach }: McpServerSettings): string =>
+  reach.type === "http" ? withoutUser(reach.url) : JSON.stringify(reach.argv)
+
+const withoutUser = (url: string): string => {
+  const { host, pathname, protocol } = new URL(url)
+  return `${protocol}//${host}${pathname}`
+}
+
 /** A program is not alone in its directory: it needs what lies beside it. */
 const directoryOf = (path: string): string =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : dirname(path)
@@ -217,6 +226,8 @@ export class McpTools implements ToolSource {
       effect_class: effectClassOf(info),
       mutating: !(settings.trustsAnnotations && info.readOnly),
       provenance: "mcp",
+      origin: `the MCP server ${settings.name}, ${reachText(settings)}`,
+      ...(offered === undefined ? {} : { isUnknown: true }),
       ...(settings.timeoutMs === undefined ? {} : { timeout_ms: settings.timeoutMs }),
       access: () => ({}),
       preview: async (input) => ({

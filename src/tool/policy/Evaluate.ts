@@ -103,6 +103,9 @@ const isCovered = (grant: Grant, facts: Facts): boolean => {
   const { access, now_ms: nowMs, tool_name: name } = facts.question
   const isValid = grant.scope !== "once" && grant.tool_name === name
   if (!isValid || (grant.expires_ms !== null && grant.expires_ms <= nowMs)) return false
+  // Of a tool that is not ours only what was said about this very definition counts.
+  const { definition } = facts.question
+  if (definition !== undefined && definition !== (grant.rule as Partial<Rule> | undefined)?.definition) return false
   if (grant.rule === undefined) return isCoveredByOld(grant, facts.question)
   const rule = ruleOf(grant.rule)
   if (typeof rule === "string" || rule.decision !== "allow" || (isWhole(rule) && isTelling(access))) return false

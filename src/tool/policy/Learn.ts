@@ -1,5 +1,7 @@
 // What a permission that outlives its call is written down as. It is bound to what the arguments mean: the parsed
-// command, the paths, the host; and to the workspace it was given in. What cannot be bound cannot be learnt.
+// command, the paths, the host; to the workspace it was given in; and for a tool that is not ours to what that tool says
+// it is. What cannot be bound cannot be learnt.
+import { unknownDefinition } from "../Definition.ts"
 import type { Facts } from "./Match.ts"
 import { isInWorkspace } from "./Match.ts"
 import type { Rule } from "./Rule.ts"
@@ -46,13 +48,14 @@ const selectorOf = (facts: Facts, lasting: Lasting): Selector | undefined => {
 export const learnt = (facts: Facts, lasting: Lasting): Rule | undefined => {
   const { question, wantsNetwork } = facts
   const lacksSandbox = !question.contained && question.provenance === "builtin"
-  if (question.approval === "always" || lacksSandbox) return undefined
+  if (question.approval === "always" || lacksSandbox || question.definition === unknownDefinition) return undefined
   const selector = selectorOf(facts, lasting)
   if (selector === undefined) return undefined
   return {
     decision: "allow",
     tool: question.tool_name,
     ...selector,
+    ...(question.definition === undefined ? {} : { definition: question.definition }),
     ...(question.workspace === undefined ? {} : { workspace: question.workspace }),
     ...(wantsNetwork ? { network: true } : {})
   }

@@ -140,7 +140,9 @@ export const applies = (rule: Rule, facts: Facts): Applies => {
   const isHere =
     rule.workspace === undefined ||
     (workspace !== undefined && absolutePath(workspace, undefined) === absolutePath(rule.workspace, undefined))
-  if (!isTool || !isHere) return "no"
+  const { definition } = facts.question
+  const isSame = rule.definition === undefined || definition === undefined || rule.definition === definition
+  if (!isTool || !isHere || !isSame) return "no"
   if (rule.decision === "allow" && facts.wantsNetwork && rule.network !== true) return "no"
   return selects(rule, facts)
 }

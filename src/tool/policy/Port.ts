@@ -20,6 +20,8 @@ export interface PolicyQuestion {
   readonly mutating: boolean
   readonly effect_class: EffectClass
   readonly provenance: Provenance
+  /** Hash of what a tool that is not ours says it is; nothing where that is not known any more, as in the past. */
+  readonly definition?: string
   readonly approval: "always" | "never" | "by_policy"
   /** The operating system holds what it runs; where nothing does, every effect is asked about. */
   readonly contained: boolean

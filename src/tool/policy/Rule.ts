@@ -38,6 +38,8 @@ export const Rule = Schema.Struct({
   host: optional(Patterns),
   /** Only in conversations with this workspace. */
   workspace: optional(Text),
+  /** Only while the tool says of itself what it said when this was allowed: a hash of its definition. */
+  definition: optional(Text),
   /** An allowed command may reach the network. */
   network: optional(Schema.Boolean),
   /** Allows also where nothing contains what runs. */

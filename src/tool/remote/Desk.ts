@@ -3,6 +3,7 @@
 // that registered it, and its results are taken from the connection that registered it last.
 import type { CallState, ConversationState } from "../../machine/State.ts"
 import type { AgentId } from "../../rune/Ids.ts"
+import { definitionOf, unknownDefinition } from "../Definition.ts"
 import type { ToolContext, ToolOutcome } from "../Port.ts"
 import type { Input, Tool, ToolSource } from "../Tool.ts"
 import { remoteLimits } from "./Limits.ts"
@@ -86,6 +87,9 @@ export class RemoteDesk implements ToolSource {
       return refused("limit_exceeded", "too many conversations have tools of clients")
     const reserved = specs.find(({ name }) => this.options.isReserved(name))
     if (reserved !== undefined) return refused("invalid_state", `${reserved.name} is the name of another tool`)
+    const foreign = specs.find(({ name }) => name.includes("__"))
+    if (foreign !== undefined)
+      return refused("invalid_state", `${foreign.name}: names with two _ in a row belong to tools of MCP servers`)
     const taken = specs.find(({ name }) => {
       const holder = shelf?.tools.get(name)
       return holder !== undefined && holder.principal !== owner.principal
@@ -135,11 +139,12 @@ export class RemoteDesk implements ToolSource {
     const holder = call === undefined ? undefined : this.shelves.get(conversationId)?.tools.get(call.tool_name)
     if (holder === undefined && isRemote(call) && call?.result === null)
       return refused("invalid_state", `register ${call.tool_name} before you answer for it`)
-    const isOwner =
-      holder === undefined ||
-      (holder.principal === owner.principal &&
-        (holder.connection === undefined || holder.connection === owner.connection))
+    const isOwner = holder === undefined || holder.connection === owner.connection
+    if (!isOwner && holder.connection === undefined && holder.principal === owner.principal)
+      return refused("invalid_state", `register ${call?.tool_name} on this connection before you answer for it`)
     if (!isOwner) return refused("unauthorized", `${callId} is for the connection that registered its tool`)
+    if (holder !== undefined && !this.isAsApproved(call, holder))
+      return refused("invalid_state", `${call?.tool_name} is not defined as it was when ${callId} was approved`)
     const hasStarted = isRemote(call) && holder !== undefined && call?.status === "executing" && call.attempt > 0
     switch (this.calls.settle(conversationId, callId, result, { hasStarted })) {
       case "taken":
@@ -153,6 +158,13 @@ export class RemoteDesk implements ToolSource {
           ? refused("not_found", `no call ${callId} waits for a result`)
           : refused("invalid_state", `${callId} waits for no result of a client`)
     }
+  }
+
+  /** Whoever comes back with another tool of the same name does not answer for what was approved of the first. */
+  private isAsApproved(call: CallState | undefined, { principal, spec }: Registered): boolean {
+    const asked = call?.approval?.shown_as.definition
+    if (asked === undefined || asked === unknownDefinition) return true
+    return asked === definitionOf(this.toolOf(spec, principal))
   }
 
   /** A connection ended: its client has a while to come back. */
@@ -176,20 +188,24 @@ export class RemoteDesk implements ToolSource {
   }
 
   readonly tools: ToolSource["tools"] = (state) =>
-    [...(this.shelves.get(state.conversation_id)?.tools.values() ?? [])].map(({ spec }) => this.toolOf(spec))
+    [...(this.shelves.get(state.conversation_id)?.tools.values() ?? [])].map((holder) =>
+      this.toolOf(holder.spec, holder.principal)
+    )
 
   /** Also a tool whose client is away, as long as a call of it is open. */
   readonly find = (state: ConversationState, _agentId: AgentId, name: string): Tool | undefined => {
     const holder = this.shelves.get(state.conversation_id)?.tools.get(name)
-    if (holder !== undefined) return this.toolOf(holder.spec)
+    if (holder !== undefined) return this.toolOf(holder.spec, holder.principal)
     const open = state.calls.find((call) => call.tool_name === name && isRemote(call) && call.result === null)
     return open === undefined ? undefined : this.toolOf(specOfCall(open))
   }
 
-  private toolOf(spec: RemoteSpec): Tool {
+  /** Without a principal, the tool of a call whose client is away: what it says of itself is not known. */
+  private toolOf(spec: RemoteSpec, principal?: string): Tool {
     return {
       ...spec,
       provenance: "remote",
+      ...(principal === undefined ? { isUnknown: true } : { origin: `a client of ${principal}` }),
       access: () => ({}),
       preview: async (input) => ({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
       run: (input, context) => this.run(spec.name, input, context)

@@ -41,6 +41,7 @@ type Task = "free" | "flush" | "seal"
 export class Maintenance {
   private readonly options: MaintenanceOptions
   committer!: Committer
+  private onSettled: (log: LogState) => void = () => undefined
   private readonly flusher: Flusher
   /** Logs with frames that only the journal makes durable. */
   private readonly unsynced = new Set<LogState>()
@@ -61,8 +62,10 @@ export class Maintenance {
     this.flusher = new Flusher({ ...options, onFlushed: () => this.committer.tellReady() })
   }
 
-  attach(committer: Committer): void {
+  /** `onSettled` is told of logs of which the journal holds nothing any more. */
+  attach(committer: Committer, onSettled: (log: LogState) => void): void {
     this.committer = committer
+    this.onSettled = onSettled
   }
 
   /** Frames of this log became durable with the batch of this sequence. */
@@ -83,6 +86,7 @@ export class Maintenance {
 
   noteSynced(log: LogState): void {
     this.unsynced.delete(log)
+    this.onSettled(log)
   }
 
   /** A batch waits for journal room. */

@@ -12,17 +12,20 @@ export interface ResidentsOptions {
   readonly logs: ReadonlyMap<string, LogState>
 }
 
-/** Of the most there may be, this share is left when some are forgotten. */
-const SHARE_LEFT = 0.9
+/** Logs that are looked at for each one that is opened: more than one, so that a crowd of idle ones shrinks again. */
+const LOOKS = 4
 
 export class Residents {
   private readonly options: ResidentsOptions
   private readonly logs: Map<string, LogState>
   private readonly opening = new Map<string, Promise<LogState>>()
+  /** Goes round the logs, the longest known first. Where it stands, it goes on: no look begins from the front. */
+  private round: MapIterator<LogState>
 
   constructor(options: ResidentsOptions) {
     this.options = options
     this.logs = new Map(options.logs)
+    this.round = this.logs.values()
   }
 
   get(log: string): LogState | undefined {
@@ -45,6 +48,11 @@ export class Residents {
   rest(log: string): void {
     const state = this.logs.get(log)
     if (state !== undefined && isIdle(state)) this.logs.delete(log)
+  }
+
+  /** Nothing of the log is in memory alone any more: where there are too many, it is one that can go. */
+  settled(log: LogState): void {
+    if (this.logs.size > this.options.logsMax && this.logs.get(log.name) === log) this.rest(log.name)
   }
 
   /** The state of a log, from memory or from its directory. It may be forgotten before the caller goes on. */
@@ -80,16 +88,15 @@ export class Residents {
     return opening
   }
 
-  /** Forgets idle logs, the longest known first, once there are too many. */
+  /**
+   * Looks at a few logs once there are too many, and forgets those that are idle. However many there are that cannot
+   * be forgotten, a log costs the same to open.
+   */
   private makeRoom(): void {
-    const { logsMax } = this.options
-    if (this.logs.size < logsMax) return
-    let surplus = this.logs.size + 1 - Math.floor(logsMax * SHARE_LEFT)
-    for (const [name, state] of this.logs) {
-      if (surplus <= 0) return
-      if (!isIdle(state)) continue
-      this.logs.delete(name)
-      surplus -= 1
+    for (let looks = 0; looks < LOOKS && this.logs.size >= this.options.logsMax; looks++) {
+      const next = this.round.next()
+      if (next.done === true) this.round = this.logs.values()
+      else if (isIdle(next.value)) this.logs.delete(next.value.name)
     }
   }
 }

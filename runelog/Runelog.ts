@@ -94,7 +94,7 @@ export class Runelog {
       onNoRoom: () => parts.maintenance.wantRoom(),
       onPoison: (error) => options.onPoison?.(error)
     })
-    parts.maintenance.attach(this.committer)
+    parts.maintenance.attach(this.committer, (log) => this.residents.settled(log))
     this.calls = new Calls({ path: options.directory, failure: (error) => parts.maintenance.failure(error) })
     this.work = new LogWork({ parts, committer: this.committer, residents: this.residents, readOnly: content.damage })
   }

@@ -118,23 +118,65 @@ describe("a log in use", () => {
 })
 
 describe("memory", () => {
-  it("holds no more idle logs than it may: the longest known go, a tenth at a time", async () => {
+  it("holds no more idle logs than it may: the longest known go first", async () => {
     const { names, opened, residents } = immediate(20)
     for (let at = 1; at <= 20; at++) await residents.find(`log-${at}`)
     expect(residents.size).toBe(20)
     await residents.find("log-21")
-    expect(residents.size).toBe(18)
-    expect(names()).toEqual(Array.from({ length: 18 }, (_, at) => `log-${at + 4}`))
+    expect(names()).toEqual(Array.from({ length: 20 }, (_, at) => `log-${at + 2}`))
     await residents.find("log-1")
     expect(opened.filter((name) => name === "log-1")).toHaveLength(2)
+    expect(names()[0]).toBe("log-3")
   })
 
-  it("keeps logs that are not idle, however many, and lets them go once they are", async () => {
+  it("keeps logs that are not idle, however many, and shrinks with every log that is opened once they are", async () => {
     const { names, residents } = immediate(4)
-    for (const log of ["a", "b", "c", "d", "e"]) (await residents.find(log)).unsyncedSequence = 1
-    expect(residents.size).toBe(5)
+    const logs = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    for (const log of logs) (await residents.find(log)).unsyncedSequence = 1
+    expect(residents.size).toBe(8)
     for (const state of residents.values()) state.unsyncedSequence = 0
-    await residents.find("f")
-    expect(names()).toEqual(["d", "e", "f"])
+    for (let at = 0; at < 8; at++) await residents.find(`new-${at}`)
+    expect(residents.size).toBe(4)
+    expect(names().at(-1)).toBe("new-7")
+  })
+
+  it("forgets a log when it is settled, where there are too many, and only that one", async () => {
+    const { names, residents } = immediate(2)
+    for (const log of ["a", "b", "c"]) (await residents.find(log)).unsyncedSequence = 1
+    const [a, b] = [residents.get("a")!, residents.get("b")!]
+    residents.settled(a)
+    expect(names()).toEqual(["a", "b", "c"])
+    a.unsyncedSequence = 0
+    residents.settled(emptyLog("a"))
+    expect(names()).toEqual(["a", "b", "c"])
+    residents.settled(a)
+    expect(names()).toEqual(["b", "c"])
+    b.unsyncedSequence = 0
+    residents.settled(b)
+    expect(names()).toEqual(["b", "c"])
+  })
+
+  it("looks at a few logs for each that is opened, however many cannot be forgotten", async () => {
+    const looks = async (dirty: number): Promise<number> => {
+      let looked = 0
+      const { residents } = immediate(10)
+      for (let at = 0; at < dirty; at++) {
+        const state = await residents.find(`dirty-${at}`)
+        Object.defineProperty(state, "pending", {
+          get: () => {
+            looked += 1
+            return [undefined]
+          }
+        })
+      }
+      const before = looked
+      for (let at = 0; at < 100; at++) await residents.find(`more-${at}`)
+      return looked - before
+    }
+    const few = await looks(100)
+    const many = await looks(10_000)
+    expect(few).toBeGreaterThan(0)
+    expect(many).toBeLessThanOrEqual(400)
+    expect(few).toBeLessThanOrEqual(400)
   })
 })

@@ -14,18 +14,21 @@ export interface ResidentsOptions {
 
 /** Logs that are looked at for each one that is opened: more than one, so that a crowd of idle ones shrinks again. */
 const LOOKS = 4
+/** Names of logs that are gone, which the line may hold beside those of all others. */
+const LINE_SLACK = 64
 
 export class Residents {
   private readonly options: ResidentsOptions
   private readonly logs: Map<string, LogState>
   private readonly opening = new Map<string, Promise<LogState>>()
-  /** Goes round the logs, the longest known first. Where it stands, it goes on: no look begins from the front. */
-  private round: MapIterator<LogState>
+  /** Names in the order in which they are looked at, from `looked` on; of some the log has gone meanwhile. */
+  private line: Array<string>
+  private looked = 0
 
   constructor(options: ResidentsOptions) {
     this.options = options
     this.logs = new Map(options.logs)
-    this.round = this.logs.values()
+    this.line = [...this.logs.keys()]
   }
 
   get(log: string): LogState | undefined {
@@ -84,6 +87,8 @@ export class Residents {
       settle()
       this.makeRoom()
       this.logs.set(log, state)
+      this.line.push(log)
+      this.shortenLine()
     }, settle)
     return opening
   }
@@ -93,10 +98,23 @@ export class Residents {
    * be forgotten, a log costs the same to open.
    */
   private makeRoom(): void {
-    for (let looks = 0; looks < LOOKS && this.logs.size >= this.options.logsMax; looks++) {
-      const next = this.round.next()
-      if (next.done === true) this.round = this.logs.values()
-      else if (isIdle(next.value)) this.logs.delete(next.value.name)
+    const end = Math.min(this.looked + LOOKS, this.line.length)
+    while (this.looked < end && this.logs.size >= this.options.logsMax) {
+      const name = this.line[this.looked]!
+      this.looked += 1
+      const state = this.logs.get(name)
+      if (state === undefined) continue
+      if (isIdle(state)) this.logs.delete(name)
+      else this.line.push(name)
     }
+  }
+
+  /** Not an iterator that stays: a map keeps every table it ever had for one that does not move. */
+  private shortenLine(): void {
+    if (this.line.length <= 2 * this.logs.size + LINE_SLACK) return
+    const seen = new Set<string>()
+    for (let at = this.looked; at < this.line.length; at++) if (this.logs.has(this.line[at]!)) seen.add(this.line[at]!)
+    this.line = [...seen]
+    this.looked = 0
   }
 }

@@ -140,6 +140,25 @@ describe("memory", () => {
     expect(names().at(-1)).toBe("new-7")
   })
 
+  it("does not grow with logs that come and go, and then still forgets the longest known first", async () => {
+    const { names, opened, residents } = immediate(3)
+    for (const log of ["a", "b"]) await residents.find(log)
+    for (let at = 0; at < 500; at++) {
+      await residents.find("passing")
+      residents.rest("passing")
+    }
+    expect(opened).toHaveLength(502)
+    expect((residents as unknown as { readonly line: ReadonlyArray<string> }).line.length).toBeLessThan(100)
+    for (const log of ["c", "d", "e"]) await residents.find(log)
+    expect(names()).toEqual(["c", "d", "e"])
+  })
+
+  it("of no log at all is held where none may be", async () => {
+    const { residents } = immediate(0)
+    for (const log of ["a", "b", "c"]) await residents.find(log)
+    expect(residents.size).toBe(1)
+  })
+
   it("forgets a log when it is settled, where there are too many, and only that one", async () => {
     const { names, residents } = immediate(2)
     for (const log of ["a", "b", "c"]) (await residents.find(log)).unsyncedSequence = 1

@@ -3,12 +3,12 @@
 import type { Committer } from "./Committer.ts"
 import { asDiskError, type JournalCorrupt, LogUnknown } from "./Errors.ts"
 import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./Import.ts"
-import type { LogState } from "./LogState.ts"
+import { type LogState, lastSegment } from "./LogState.ts"
 import { noteDamage, type Parts } from "./Open.ts"
 import { logsDirectory } from "./Paths.ts"
 import type { Residents } from "./Residents.ts"
 import { sealSegments } from "./Seal.ts"
-import { isLogName } from "./Segment.ts"
+import { isLogName, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 
 export interface LogWorkOptions {
   readonly parts: Parts
@@ -39,6 +39,14 @@ export class LogWork {
     const seal = state.segments[count - 1]?.seal
     if (seal === undefined) throw new LogUnknown({ log: state.name })
     return seal.sha256
+  }
+
+  /** Bytes of frames that a seal would be the first to cover; 0 where none can be made. */
+  unsealedBytes(state: LogState): number {
+    const last = lastSegment(state)
+    if (last === undefined || last.seal !== undefined) return 0
+    if (state.removing || state.damage !== undefined || this.options.readOnly !== undefined) return 0
+    return last.durableBytes - SEGMENT_HEADER_BYTES
   }
 
   /** Lets no frame be added to the segments there are, once those under way are durable; returns how many they are. */

@@ -194,6 +194,12 @@ export class Runelog {
     return this.using(log, (state) => this.work.seal(state))
   }
 
+  /** Bytes that a seal of the log would go through; 0 when it is not in memory or cannot be sealed. */
+  unsealedBytes(log: string): number {
+    const state = this.residents.get(log)
+    return state === undefined ? 0 : this.work.unsealedBytes(state)
+  }
+
   /** Removes a log and its files, if it ends at `head` where one is given; resolves when that is durable. */
   remove(log: string, options?: RemoveOptions): Promise<void> {
     const removing =

@@ -24,6 +24,7 @@ import {
 import { limits } from "./Limits.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
 import { type Employer, type Household, Resident, type Workers } from "./Resident.ts"
+import { type Thinner, Thinning } from "./Thinning.ts"
 
 /** Where conversations come from and go to. */
 export interface ConversationLog extends RuneSink {
@@ -33,6 +34,8 @@ export interface ConversationLog extends RuneSink {
   readonly saveSnapshot: (state: ConversationState) => Promise<void>
   /** The conversation has left memory; what others keep of it may go too. */
   readonly rest?: (conversationId: ConversationId) => void
+  /** How the log drops superseded deltas of a conversation at rest. */
+  readonly thinner?: Thinner
   /** Runes after the given event, page by page. */
   readonly pages: (conversationId: ConversationId, after: number) => AsyncIterable<ReadonlyArray<AnyRune>>
 }
@@ -58,6 +61,8 @@ export interface ConversationsOptions {
   readonly onLogRefused?: (error: LogRefused) => void
   /** A snapshot could not be written: costs time at the next load, and nothing else. */
   readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
+  /** The log of a conversation could not be thinned: costs room on the disk, and nothing else. */
+  readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
 
 export interface Recovered {
@@ -73,6 +78,11 @@ const isForGood = (cause: unknown): boolean =>
     String((cause as { readonly _tag?: unknown } | null)?._tag)
   )
 
+const noThinner: Thinner = { unsealedBytes: () => 0, seal: async () => undefined }
+
+/** Nothing more is to come, as far as anybody knows. */
+const isOver = ({ session }: ConversationState): boolean => session.status === "closed"
+
 export class Conversations {
   private readonly options: ConversationsOptions
   private readonly household: Household
@@ -85,12 +95,18 @@ export class Conversations {
   private readonly refusals = new Map<ConversationId, number>()
   private readonly timers = new Set<NodeJS.Timeout>()
   private readonly saving = new Set<Promise<void>>()
+  private readonly thinning: Thinning
   private sweeper: NodeJS.Timeout | undefined
   private closing: Promise<void> | undefined
 
   constructor(options: ConversationsOptions) {
     this.options = options
     const { clock, ids, intensity, log: sink, mailboxMax = limits.mailboxMax, runFork } = options
+    this.thinning = new Thinning({
+      thinner: sink.thinner ?? noThinner,
+      onThinned: (id) => sink.rest?.(id),
+      onFailed: (id, cause) => options.onThinFailed?.(id, cause)
+    })
     this.household = {
       actor: { sink, ids, clock, mailboxMax },
       reactor: runFork === undefined ? { intensity } : { intensity, runFork },
@@ -277,6 +293,7 @@ export class Conversations {
   private quiet(resident: Resident): void {
     if (this.refusals.size > 0) this.refusals.delete(resident.actor.conversationId)
     if (resident.isSnapshotDue) this.saveSnapshot(resident)
+    if (isOver(resident.state)) this.thinning.add(resident.actor.conversationId, { isOver: true })
   }
 
   private saveSnapshot(resident: Resident): void {
@@ -307,7 +324,8 @@ export class Conversations {
     if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
     this.forget(resident)
     if (resident.isSnapshotDue) this.saveSnapshot(resident)
-    this.options.log.rest?.(id)
+    const isThinned = this.thinning.add(id, { isOver: isOver(resident.state) })
+    if (!isThinned) this.options.log.rest?.(id)
     return true
   }
 
@@ -371,6 +389,7 @@ export class Conversations {
     await Promise.all([...all.map(({ actor }) => actor.drained()), ...this.draining.values()])
     for (const resident of all) if (resident.isSnapshotDue) this.saveSnapshot(resident)
     await Promise.all(this.saving)
+    await this.thinning.close()
     this.loaded.clear()
   }
 }

@@ -24,6 +24,10 @@ export const limits = {
   /** A snapshot is due when the log has grown by this many runes, and by this share, since the last one. */
   snapshotEveryRunes: 256,
   snapshotGrowth: 0.5,
+  /** What must have been written to a log since it was last thinned for that to pay again; one that is closed always is. */
+  thinBytesMin: 256 * KIB,
+  /** Conversations that wait to be thinned; more are thinned when they are next at rest. */
+  thinningMax: 10_000,
   /** Conversations that are loaded side by side after a restart. */
   recoveryLanes: 16,
   /** Pauses before a conversation whose log refused runes is read again to go on; the last one repeats. */

@@ -52,6 +52,7 @@ export interface RuntimeOptions {
     readonly busy: () => boolean
     readonly ready: () => Promise<void>
     readonly rest?: (conversationId: ConversationId) => void
+    readonly thinner?: ConversationLog["thinner"]
   }
   readonly snapshots?: SnapshotPort
   /** Where outputs go that are too long for a result. */
@@ -79,6 +80,7 @@ export interface RuntimeOptions {
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
   readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
+  readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
 
 const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): ConversationLog => ({
@@ -89,6 +91,7 @@ const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): Conve
   busy: pressure.busy,
   ready: pressure.ready,
   ...(pressure.rest === undefined ? {} : { rest: pressure.rest }),
+  ...(pressure.thinner === undefined ? {} : { thinner: pressure.thinner }),
   snapshot: async (conversationId) => snapshots?.newest(conversationId),
   saveSnapshot: async (state) => snapshots?.save(state),
   pages: (conversationId, after) => runesAfter(store, conversationId, after)
@@ -168,7 +171,8 @@ const kept = [
   "reloadAfterMs",
   "onCrash",
   "onLogRefused",
-  "onSnapshotFailed"
+  "onSnapshotFailed",
+  "onThinFailed"
 ] as const
 
 /** Options that are passed on as they are, those left out left out. */

@@ -132,7 +132,8 @@ const runtimeOf = (
     pressure: {
       busy: () => store.runelog.busy,
       ready: () => store.runelog.ready(),
-      rest: (conversationId) => store.runelog.rest(conversationId)
+      rest: (conversationId) => store.runelog.rest(conversationId),
+      thinner: store.runelog
     },
     keepOutput: (output) => store.blobs.put(output, { mediaType: "text/plain" }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
@@ -162,7 +163,9 @@ const runtimeOf = (
       }),
     onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
     onSnapshotFailed: (conversationId, cause) =>
-      log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) })
+      log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) }),
+    onThinFailed: (conversationId, cause) =>
+      log.write("warn", "a log was not thinned", { conversation_id: conversationId, cause: describeError(cause) })
   }
 }
 

@@ -44,7 +44,8 @@ export class BenchRuntime {
       pressure: {
         busy: () => store.runelog.busy,
         ready: () => store.runelog.ready(),
-        rest: (conversationId) => store.runelog.rest(conversationId)
+        rest: (conversationId) => store.runelog.rest(conversationId),
+        thinner: store.runelog
       },
       snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
       registry: makeRegistry({

@@ -26,7 +26,7 @@ import { Snapshots } from "#src/store/Snapshots.ts"
 import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
 import { reportCount } from "../counts.ts"
 import { serverKey } from "../provider-server/Server.ts"
-import { type CheckedLog, checkRunes, readLog } from "./Logs.ts"
+import { type CheckedLog, checkStored, readStored } from "./Logs.ts"
 
 export interface WorldOptions
   extends Partial<Omit<RuntimeOptions, "store" | "pressure" | "registry" | "tools" | "snapshots">> {
@@ -51,6 +51,8 @@ export interface WorldOptions
   readonly randomHex?: (bytes: number) => string
   /** The next open of the same disk continues these ids. */
   readonly idSeed?: number
+  /** Superseded deltas stay where they are. */
+  readonly thinner?: "none"
   /** The logs are not meant to be well-formed, or are checked by the test itself. */
   readonly unchecked?: boolean
 }
@@ -137,6 +139,7 @@ export class World {
       scenarios,
       serverUrl,
       snapshots: _,
+      thinner: _thinner,
       tools = [],
       wrapRegistry = (registry) => registry,
       ...rest
@@ -153,7 +156,11 @@ export class World {
       ...rest,
       ids: this.ids,
       store: this.store,
-      pressure: { busy: busy ?? (() => this.runelog.busy), ready: ready ?? (() => this.runelog.ready()) },
+      pressure: {
+        busy: busy ?? (() => this.runelog.busy),
+        ready: ready ?? (() => this.runelog.ready()),
+        ...(this.options.thinner === "none" ? {} : { thinner: this.runelog })
+      },
       registry: wrapRegistry(registry),
       tools: isPort(tools) ? tools : functionTools(tools),
       ...(this.snapshots === undefined
@@ -213,7 +220,7 @@ export class World {
   async check(): Promise<ReadonlyArray<CheckedLog>> {
     const checked: Array<CheckedLog> = []
     for (const id of this.durable.keys())
-      checked.push(checkRunes(id, await readLog(this.store, id), this.liveState(id)))
+      checked.push(checkStored(id, await readStored(this.store, id), this.liveState(id)))
     return checked
   }
 
@@ -231,7 +238,7 @@ export class World {
     if (this.options.unchecked !== true) {
       for (const id of this.durable.keys()) {
         const live = states.find((state) => state.conversation_id === id)
-        checked.push(checkRunes(id, await readLog(this.store, id), live))
+        checked.push(checkStored(id, await readStored(this.store, id), live))
       }
     }
     await this.runelog.close()

@@ -1,0 +1,187 @@
+// Goal: a conversation that is over, and a large one that is out of memory, costs the disk its content and not the way
+// there; nothing else about it changes, and nobody waits for it. Method: the real runtime on a disk in memory, and a
+// thinner whose seals end when the test says so.
+// Verifies: INV-REPLAY-DETERMINISTIC
+import { describe, expect, it } from "vitest"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { limits } from "#src/conversation/Limits.ts"
+import { Thinning } from "#src/conversation/Thinning.ts"
+import { canonicalHash } from "#src/machine/Canonical.ts"
+import type { ConversationId } from "#src/rune/Ids.ts"
+import { always, say, scenarios } from "../support/runtime/scenarios.ts"
+import { nextTurn } from "../support/runtime/sink.ts"
+import { type Talk, useWorlds, type World } from "../support/runtime/World.ts"
+
+const worlds = useWorlds()
+
+const words = "the parser keeps its place and the printer wraps every line that is too long "
+const answer = words.repeat(40)
+const streaming = scenarios({ talks: [always(say(answer, { chunk_chars: 16 }))] })
+
+interface Pages {
+  readonly kinds: ReadonlyArray<string>
+  readonly text: string
+  readonly bytes: number
+  readonly gaps: ReadonlyArray<{ readonly from: number; readonly to: number }>
+  readonly next: number
+}
+
+const readAll = async ({ store }: World, id: ConversationId): Promise<Pages> => {
+  const kinds: Array<string> = []
+  const gaps: Array<{ readonly from: number; readonly to: number }> = []
+  let text = ""
+  let bytes = 0
+  let next = 0
+  for await (const page of store.pagesNow(id, { after: 0 })) {
+    for (const rune of page.runes) {
+      kinds.push(rune.kind)
+      bytes += JSON.stringify(rune).length
+      if (rune.kind === "turn.assistant_final") text += (rune.payload as { readonly content: string }).content
+    }
+    gaps.push(...page.gaps)
+    next = page.next
+  }
+  return { kinds, text, bytes, gaps, next }
+}
+
+const deltasIn = ({ kinds }: Pages): number => kinds.filter((kind) => kind === "turn.assistant_delta").length
+
+const untilThinned = async (world: World, id: ConversationId): Promise<Pages> => {
+  for (;;) {
+    const pages = await readAll(world, id)
+    if (deltasIn(pages) === 0) return pages
+    await nextTurn()
+  }
+}
+
+const spoken = async (world: World, turns: number): Promise<Talk> => {
+  const talk = await world.create({ model: "scripted/talks" })
+  for (let turn = 1; turn <= turns; turn++) {
+    await talk.post("go on")
+    await talk.turns(turn)
+  }
+  return talk
+}
+
+describe("a conversation that is closed", () => {
+  it("keeps its text and loses the deltas it came in; every id is a rune or in a gap that says so", async () => {
+    const world = await worlds.open({ scenarios: streaming })
+    const talk = await spoken(world, 3)
+    const before = await readAll(world, talk.id)
+    expect(deltasIn(before)).toBeGreaterThan(100)
+    await talk.submit({ _tag: "Close", reason: "done" })
+    await talk.until("session.closed")
+    const after = await untilThinned(world, talk.id)
+    const { head } = await talk.state()
+    expect(after.text).toBe(answer.repeat(3))
+    expect(after.next).toBe(head)
+    expect(after.kinds.length + after.gaps.reduce((sum, { from, to }) => sum + to - from + 1, 0)).toBe(head)
+    expect(after.bytes).toBeLessThan(before.bytes / 3)
+    expect(after.bytes).toBeLessThan(answer.length * 3 * 2.5)
+  })
+
+  it("is the same to whoever loads it, and after a restart", async () => {
+    const disk = makeDiskMemory()
+    const world = await worlds.open({ scenarios: streaming, disk })
+    const talk = await spoken(world, 2)
+    await talk.submit({ _tag: "Close", reason: "done" })
+    await talk.until("session.closed")
+    await untilThinned(world, talk.id)
+    const hash = canonicalHash(await talk.state())
+    expect(world.conversations.unload(talk.id)).toBe(true)
+    expect(canonicalHash(await talk.state())).toBe(hash)
+    await world.close()
+    const again = await worlds.open({ scenarios: streaming, disk, idSeed: 8 })
+    expect(canonicalHash(await again.conversations.state(talk.id))).toBe(hash)
+  })
+
+  it("that a kill kept from being thinned is thinned when it next leaves memory", async () => {
+    const disk = makeDiskMemory()
+    const world = await worlds.open({ scenarios: streaming, disk, thinner: "none" })
+    const talk = await spoken(world, 1)
+    await talk.submit({ _tag: "Close", reason: "done" })
+    await talk.until("session.closed")
+    await world.close()
+    const again = await worlds.open({ scenarios: streaming, disk, idSeed: 8 })
+    await again.conversations.state(talk.id)
+    expect(deltasIn(await readAll(again, talk.id))).toBeGreaterThan(0)
+    again.conversations.unload(talk.id)
+    await untilThinned(again, talk.id)
+  })
+})
+
+describe("a conversation that goes on later", () => {
+  it("is thinned when it leaves memory and holds much, left alone when it holds little, and goes on", async () => {
+    const world = await worlds.open({ scenarios: streaming })
+    const small = await spoken(world, 1)
+    const large = await spoken(world, 4)
+    expect((await readAll(world, large.id)).bytes).toBeGreaterThan(limits.thinBytesMin)
+    for (const talk of [small, large]) while (!world.conversations.unload(talk.id)) await nextTurn()
+    const thinned = await untilThinned(world, large.id)
+    expect(thinned.text).toBe(answer.repeat(4))
+    expect(deltasIn(await readAll(world, small.id))).toBeGreaterThan(0)
+    await large.post("go on")
+    await large.turns(5)
+    expect((await readAll(world, large.id)).text).toBe(answer.repeat(5))
+  })
+})
+
+describe("thinning", () => {
+  const ids = ["a", "b", "c", "d"].map((name) => `conv_${name.repeat(16)}` as ConversationId)
+  const [a, b, c, d] = ids as [ConversationId, ConversationId, ConversationId, ConversationId]
+
+  const controlled = (bytes: number, waitingMax = 2) => {
+    const seals: Array<{ readonly id: ConversationId } & PromiseWithResolvers<void>> = []
+    const failed: Array<unknown> = []
+    const thinned: Array<string> = []
+    const thinning = new Thinning({
+      thinner: {
+        unsealedBytes: () => bytes,
+        seal: (id) => {
+          const seal = { id, ...Promise.withResolvers<void>() }
+          seals.push(seal)
+          return seal.promise
+        }
+      },
+      onThinned: (id) => thinned.push(id),
+      onFailed: (id, cause) => failed.push([id, cause]),
+      waitingMax
+    })
+    return { thinning, seals, failed, thinned }
+  }
+
+  it("takes one at a time, as many as may wait, and goes on after one that failed", async () => {
+    const { failed, seals, thinned, thinning } = controlled(1)
+    expect([a, b, c, d].map((id) => thinning.add(id, { isOver: true }))).toEqual([true, true, true, false])
+    expect(thinning.add(b, { isOver: true })).toBe(true)
+    expect(seals.map(({ id }) => id)).toEqual([a])
+    const reason = new Error("no room")
+    seals[0]!.reject(reason)
+    while (seals.length < 2) await Promise.resolve()
+    expect(failed).toEqual([[a, reason]])
+    seals[1]!.resolve()
+    while (seals.length < 3) await Promise.resolve()
+    expect(seals.map(({ id }) => id)).toEqual([a, b, c])
+    expect(thinned).toEqual([a, b])
+    seals[2]!.resolve()
+    await thinning.close()
+  })
+
+  it("leaves alone what holds too little, and what holds nothing even where it is over", () => {
+    const little = controlled(limits.thinBytesMin - 1).thinning
+    expect(little.add(a, { isOver: false })).toBe(false)
+    expect(little.add(a, { isOver: true })).toBe(true)
+    expect(controlled(limits.thinBytesMin).thinning.add(a, { isOver: false })).toBe(true)
+    expect(controlled(0).thinning.add(a, { isOver: true })).toBe(false)
+  })
+
+  it("ends with the one under way", async () => {
+    const { seals, thinning } = controlled(1)
+    for (const id of [a, b]) thinning.add(id, { isOver: true })
+    const closing = thinning.close()
+    expect(thinning.add(c, { isOver: true })).toBe(false)
+    seals[0]!.resolve()
+    await closing
+    expect(seals.map(({ id }) => id)).toEqual([a])
+  })
+})

@@ -32,7 +32,13 @@ base=$(git commit-tree "$tree" \${parent:+-p "$parent"} -m 'workspace at the sta
 git update-ref "$ref" "$base"
 git worktree prune
 rm -rf "$path"
-git worktree add -q --detach --force "$path" "$base"
+git worktree add -q --detach --force --no-checkout "$path" "$base"
+`
+
+/** In the worktree, whose settings may be others than those of the workspace; its index is there when its files are. */
+const fillScript = `
+index="$(git rev-parse --absolute-git-dir)/index" || exit 3
+[ -f "$index" ] || git reset -q --hard --no-recurse-submodules HEAD
 `
 
 const failed = (ended: { readonly output: string } | undefined): string =>
@@ -48,7 +54,9 @@ export const openWorktree = async (git: Git, workspace: string, agentId: AgentId
   }
   const tree = await git.writeTree(workspace)
   if (tree === undefined) return { _tag: "Failed", reason: "the workspace is no git repository" }
-  const ended = await git.script(workspace, openScript, [path, refOf(agentId), tree])
+  const made = await git.script(workspace, openScript, [path, refOf(agentId), tree])
+  if (made?.exit_code !== 0) return { _tag: "Failed", reason: failed(made) }
+  const ended = await git.script(path, fillScript, [])
   return ended?.exit_code === 0 ? { _tag: "Opened", path } : { _tag: "Failed", reason: failed(ended) }
 }
 
@@ -106,7 +114,7 @@ if [ -e "$path" ]; then
   own=$(cd "$path" && git rev-parse --absolute-git-dir 2>/dev/null)
   [ "$own" != "$mine" ] && [ -f "$own/index" ] && cp -p "$own/index" "$place/index"
   tree=$(cd "$path" && export GIT_DIR="$mine" GIT_WORK_TREE="$PWD" GIT_INDEX_FILE="$place/index" &&
-    git add -A -- . >/dev/null 2>&1 && git write-tree) || exit 4
+    stage . >/dev/null 2>&1 && git write-tree) || exit 4
   base=$(git rev-parse -q --verify "refs/echs/$1" || true)
   start=$(git rev-parse -q --verify "$base^{tree}" || git hash-object -t tree /dev/null)
   merged=$(git rev-parse -q --verify "refs/echs/merged/$1^{tree}" || true)

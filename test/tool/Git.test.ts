@@ -142,11 +142,12 @@ describe("the git tools", () => {
     ["git_diff", { from: "--output=stolen" }, "invalid_arguments"],
     ["git_diff", { from: "a b" }, "invalid_arguments"],
     ["git_diff", { from: "nowhere" }, "git_failed"],
-    ["git_diff", { paths: ["../secret"] }, "git_failed"],
+    ["git_diff", { paths: ["../secret"] }, "outside_workspace"],
     ["git_commit", { message: "x", paths: ["not there"] }, "git_failed"],
     ["git_commit", { message: "x", paths: ["--all"] }, "git_failed"]
   ])("refuse what makes no sense: %s %j", async (name, input, code) => {
-    expect(await run(name, input)).toMatchObject({ status: "error", error: { code } })
+    const status = code === "outside_workspace" ? "sandbox_violation" : "error"
+    expect(await run(name, input)).toMatchObject({ status, error: { code } })
     expect(existsSync(join(place.workspace, "stolen"))).toBe(false)
   })
 

@@ -1,12 +1,13 @@
 // `git_status`, `git_diff` and `git_commit`. They run in the sandbox like any command; unlike one, they start nothing
 // that the repository names, unless its hooks were asked for and granted.
+import { isAbsolute, normalize } from "node:path"
 import { type BlobPort, processOutput } from "../../Output.ts"
 import type { ToolContext, ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import { ToolFailure, told } from "../Errors.ts"
 import { asList, asText, flag, takes, text, type WorkspaceDoor } from "../Kit.ts"
 import { builtinLimits } from "../Limits.ts"
-import { failed, type Git, type Repository } from "./Git.ts"
+import { failure, type Git, type Repository } from "./Git.ts"
 
 export interface GitParts {
   readonly door: WorkspaceDoor
@@ -54,10 +55,21 @@ export const gitStatusTool = (parts: GitParts): Tool => ({
   preview: async () => ({ title: "git status" }),
   run: (_input, context) =>
     inRepository(parts, context, async (repository) => {
-      const ended = await repository.run(["status", "--short", "--branch", "--untracked-files=all"])
+      const ended = await repository.run([
+        ...["status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"],
+        // A repository may be larger than the workspace.
+        ...["--", "."]
+      ])
       return { status: "success", ...(await processOutput(ended, parts.blobs)) }
     })
 })
+
+/** Paths below the workspace alone: the repository may reach further. */
+const inWorkspace = (named: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const outside = named.find((path) => isAbsolute(path) || normalize(path).split("/")[0] === "..")
+  if (outside !== undefined) throw new ToolFailure("outside_workspace", `${outside} is not a path below the workspace`)
+  return named
+}
 
 /** A name of a commit can never be taken for an option, or for a path. */
 const revision = (value: unknown): ReadonlyArray<string> => {
@@ -73,12 +85,15 @@ const diffArguments = (input: Input): ReadonlyArray<string> => [
   "--no-ext-diff",
   "--no-textconv",
   "--no-color",
+  "--ignore-submodules=dirty",
+  "--submodule=short",
+  "--relative",
   ...(input["staged"] === true ? ["--cached"] : []),
   ...(input["stat"] === true ? ["--stat"] : []),
   ...revision(input["from"]),
   ...revision(input["to"]),
   "--",
-  ...asList(input["paths"])
+  ...inWorkspace(meant(input["paths"]))
 ]
 
 export const gitDiffTool = (parts: GitParts): Tool => ({
@@ -107,10 +122,19 @@ export const gitDiffTool = (parts: GitParts): Tool => ({
 })
 
 const stage = async (repository: Repository, input: Input): Promise<void> => {
-  const wanted = asList(input["paths"])
-  if (wanted.length > 0) await repository.run(["add", "--all", "--", ...wanted], { commits: true })
-  else if (input["all"] === true) await repository.run(["add", "--all", "--", "."], { commits: true })
+  const named = asList(input["paths"])
+  const wanted = named.length === 0 && input["all"] === true ? ["."] : inWorkspace(named)
+  if (wanted.length === 0) return
+  const ended = await repository.script('stage "$@"', wanted, { commits: true })
+  if (ended.exit_code !== 0) throw failure("add", ended)
 }
+
+/** Exit 9: nothing is staged, and no merge is waiting to be concluded. */
+const isStagedScript = `
+git diff --cached --quiet --no-ext-diff --no-textconv --ignore-submodules=none || exit 0
+git rev-parse -q --verify MERGE_HEAD >/dev/null && exit 0
+exit 9
+`
 
 const nothingStaged = /nothing to commit|nothing added to commit|no changes added to commit/
 
@@ -118,12 +142,15 @@ const commit = async ({ blobs }: GitParts, repository: Repository, input: Input)
   const { email, name } = await repository.identity()
   await stage(repository, input)
   const withHooks = input["run_hooks"] === true
+  // Git itself would look for changes that could be staged, in submodules as well.
+  const isNothing = !withHooks && (await repository.script(isStagedScript, [])).exit_code === 9
+  if (isNothing) throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
   const args = ["commit", "--file=-", "--cleanup=strip", "--no-gpg-sign", ...(withHooks ? [] : ["--no-verify"])]
   const settings = [["user.name", name] as const, ["user.email", email] as const]
   const ended = await repository.attempt(args, { stdin: asText(input["message"]), withHooks, commits: true, settings })
   if (ended.exit_code === 1 && nothingStaged.test(ended.stdout))
     throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
-  if (ended.exit_code !== 0) throw failed("commit", ended)
+  if (ended.exit_code !== 0) throw failure("commit", ended)
   return { status: "success", ...(await processOutput(ended, blobs)) }
 }
 

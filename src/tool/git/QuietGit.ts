@@ -1,0 +1,117 @@
+// The one way in which this program runs git: in the sandbox, so that nothing but git runs. Hooks, monitors, pagers,
+// editors, signing programs, external diffs, filters and whatever else the settings of a repository could start are
+// switched off; git is given no way to start a git in a submodule; what only reads may not write.
+import type { ProcessEnded, ProcessPort, ProcessRequest } from "../process/Port.ts"
+import { GitRefused } from "./Errors.ts"
+import { gitLimits } from "./Limits.ts"
+import { gitAlone, prelude } from "./Scripts.ts"
+import {
+  asEnvironment,
+  checkTaken,
+  type Environment,
+  harmless,
+  quietEnvironment,
+  type Setting,
+  settingsIn,
+  switchedOff
+} from "./Settings.ts"
+
+export interface GitPlace {
+  /** Where git starts. */
+  readonly directory: string
+  /** Also there for git, and not to be changed. */
+  readonly readable?: ReadonlyArray<string>
+  readonly signal: AbortSignal
+  readonly outputCharsMax: number
+  readonly timeoutMs?: number
+}
+
+export interface GitRequest {
+  /** What it may write to; nothing unless told. */
+  readonly writable?: ReadonlyArray<string>
+  readonly stdin?: string
+  /** The hooks of the repository run, because somebody granted it. */
+  readonly withHooks?: boolean
+  readonly settings?: ReadonlyArray<Setting>
+  readonly environment?: Environment
+}
+
+export type RunProcess = Pick<ProcessPort, "run">
+
+const shell = (script: string, args: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...["/bin/sh", "-c", script, "sh"],
+  ...args
+]
+
+const start = (
+  processes: RunProcess,
+  place: GitPlace,
+  argv: ReadonlyArray<string>,
+  request: GitRequest
+): Promise<ProcessEnded> => {
+  const { environment = {}, settings = [], stdin, writable = [] } = request
+  const off = request.withHooks === true ? switchedOff.filter(([name]) => name !== "core.hooksPath") : switchedOff
+  const { timeoutMs } = place
+  const command: ProcessRequest = {
+    argv,
+    directory: place.directory,
+    writable,
+    readable: [place.directory, ...(place.readable ?? [])].filter((path) => !writable.includes(path)),
+    network: false,
+    environment: { ...environment, ...quietEnvironment, ...asEnvironment([...off, ...settings]) },
+    outputCharsMax: place.outputCharsMax,
+    signal: place.signal,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(stdin === undefined ? {} : { stdin })
+  }
+  return processes.run(command)
+}
+
+/** Why a run of git did not do what it should, in git's own words where there are any. */
+export const failed = (command: string, { end, exit_code, stderr, stdout }: ProcessEnded): GitRefused => {
+  const why = stderr.trim() || stdout.trim() || (end === "exited" ? `exit code ${exit_code}` : `it was ended: ${end}`)
+  return new GitRefused("git_failed", `git ${command}: ${why}`)
+}
+
+/** A directory whose settings were looked at and made harmless. */
+export class QuietGit {
+  readonly settings: ReadonlyMap<string, string>
+  private readonly processes: RunProcess
+  private readonly place: GitPlace
+  private readonly overrides: ReadonlyArray<Setting>
+
+  private constructor(processes: RunProcess, place: GitPlace, settings: ReadonlyMap<string, string>) {
+    this.processes = processes
+    this.place = place
+    this.settings = settings
+    this.overrides = harmless(settings)
+  }
+
+  /** Looks at the settings that hold in the directory, in a repository or in none; throws GitRefused. */
+  static async open(processes: RunProcess, place: GitPlace): Promise<QuietGit> {
+    const looking = { ...place, outputCharsMax: gitLimits.settingsCharsMax }
+    const listed = await start(processes, looking, shell(gitAlone, ["config", "--list", "--includes", "-z"]), {})
+    if (listed.exit_code !== 0) throw failed("config", listed)
+    if (listed.overflow !== undefined) throw new GitRefused("git_failed", "the repository has too many settings")
+    const settings = settingsIn(listed.stdout)
+    checkTaken(settings)
+    return new QuietGit(processes, place, settings)
+  }
+
+  /** Runs git, and tells how it ended. */
+  run(args: ReadonlyArray<string>, request: GitRequest = {}): Promise<ProcessEnded> {
+    // Hooks are programs that find others; everything else that could be found is switched off.
+    const argv = request.withHooks === true ? ["git", ...args] : shell(gitAlone, args)
+    return this.start(argv, request)
+  }
+
+  /** Runs a shell script whose `$1`, `$2`, … are the arguments, with `git` and `stage` of the prelude. */
+  script(text: string, args: ReadonlyArray<string>, request: GitRequest = {}): Promise<ProcessEnded> {
+    return this.start(shell(`${prelude}\n${text}`, args), request)
+  }
+
+  private start(argv: ReadonlyArray<string>, request: GitRequest): Promise<ProcessEnded> {
+    const settings = [...this.overrides, ...(request.settings ?? [])]
+    return start(this.processes, this.place, argv, { ...request, settings })
+  }
+}

@@ -13,6 +13,7 @@ import type { AnyRune } from "../rune/Rune.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
 import { policyIssue } from "../tool/policy/Rule.ts"
+import type { WorkspaceCheck, WorkspaceChoice } from "../tool/WorkspaceCheck.ts"
 import type { Submitted } from "./Actor.ts"
 import {
   CommandRefused,
@@ -57,6 +58,8 @@ export interface ConversationsOptions {
   readonly mailboxMax?: number
   /** The work of one conversation; made when there is some. */
   readonly workers: (employer: Employer) => Workers
+  /** Which directories can be workspaces; all of them, unless told. */
+  readonly workspaceCheck?: WorkspaceCheck
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
   /** A snapshot could not be written: costs time at the next load, and nothing else. */
@@ -140,6 +143,7 @@ export class Conversations {
     if (issue !== undefined) {
       throw new CommandRefused({ refusal: { code: "bad_request", message: issue }, command: command._tag })
     }
+    this.checkWorkspace(command.config, command._tag)
     const { answer, resident } = await this.pinned(id, async () => {
       const resident = await this.loadOrBegin(id)
       return { resident, answer: resident.actor.submit(command, idempotency) }
@@ -150,6 +154,12 @@ export class Conversations {
       // Refused, and nothing was ever written: there is no such conversation.
       if (resident.state.head === 0) this.forget(resident)
     }
+  }
+
+  /** Throws CommandRefused when nobody may work there. */
+  checkWorkspace(choice: WorkspaceChoice, command: string): void {
+    const message = this.options.workspaceCheck?.(choice)
+    if (message !== undefined) throw new CommandRefused({ refusal: { code: "bad_request", message }, command })
   }
 
   private async loadOrBegin(id: ConversationId): Promise<Resident> {
@@ -164,7 +174,10 @@ export class Conversations {
   /** Speaks to a conversation, loading it if need be. */
   async submit(conversationId: string, command: Command, idempotency?: Idempotency): Promise<Submitted> {
     const { answer } = await this.pinned(conversationId, async () => {
-      const { actor } = await this.load(conversationId)
+      const { actor, state } = await this.load(conversationId)
+      if (command._tag === "SubmitGoal") this.checkWorkspace(state.session.config, command._tag)
+      if (command._tag === "UpdateConfig")
+        this.checkWorkspace({ ...state.session.config, ...command.changes }, command._tag)
       // In an object, so that only the command is waited for here, and not its answer.
       return { answer: actor.submit(command, idempotency) }
     })

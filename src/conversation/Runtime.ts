@@ -19,6 +19,7 @@ import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.
 import type { RunFork } from "../supervise/Supervisor.ts"
 import { workspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolPort } from "../tool/Port.ts"
+import type { WorkspaceCheck } from "../tool/WorkspaceCheck.ts"
 import { Compaction } from "../turn/Compaction.ts"
 import { type EngineOptions, perform } from "../turn/Engine.ts"
 import { limits as turnLimits } from "../turn/Limits.ts"
@@ -67,6 +68,7 @@ export interface RuntimeOptions {
   readonly monotonicMs?: () => number
   readonly random?: () => number
   readonly intensity?: RestartIntensity
+  readonly workspaceCheck?: WorkspaceCheck
   readonly runFork?: RunFork
   readonly residentMax?: number
   readonly idleAfterMs?: number
@@ -169,6 +171,7 @@ const kept = [
   "idleAfterMs",
   "mailboxMax",
   "reloadAfterMs",
+  "workspaceCheck",
   "onCrash",
   "onLogRefused",
   "onSnapshotFailed",

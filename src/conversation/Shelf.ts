@@ -157,6 +157,8 @@ export class Shelf {
     const repeated = idempotency === undefined ? undefined : await this.forkedBefore(conversationId, idempotency)
     if (repeated !== undefined) return repeated
     if ((await this.head(from)) === 0) throw new ConversationUnknown({ conversation_id: from })
+    const { conversations } = this.parts
+    conversations.checkWorkspace((await conversations.state(from)).session.config, "Fork")
     const state = emptyConversation(conversationId)
     const { eventId } = await store.fork({
       from: from as ConversationId,

@@ -38,6 +38,7 @@ export const errorTable = {
   approval_timeout: row(false, "tool", "timeout result to the model"),
   tool_denied: row(false, "tool", "denied result to the model"),
   tool_changed: row(false, "tool", "error result to the model; the next call is asked about again"),
+  workspace_refused: row(false, "tool", "error result to the model"),
   tool_cancelled: row(false, "tool", "cancelled result"),
   tool_outcome_unknown: row(false, "tool", "unknown result, raised to a human"),
   sandbox_violation: row(false, "tool", "error result to the model"),

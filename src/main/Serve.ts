@@ -115,8 +115,9 @@ const runtimeOf = (
     notice,
     runner,
     store,
-    tools
-  }: Pick<AssembledTools, "extensions" | "notice" | "runner" | "tools"> & { readonly store: Store },
+    tools,
+    workspaceCheck
+  }: Pick<AssembledTools, "extensions" | "notice" | "runner" | "tools" | "workspaceCheck"> & { readonly store: Store },
   log: Log,
   door: () => Door
 ): RuntimeOptions => {
@@ -146,6 +147,7 @@ const runtimeOf = (
     }),
     tools,
     ...(runner === undefined ? {} : { runner }),
+    ...(workspaceCheck === undefined ? {} : { workspaceCheck }),
     ...(hooks === undefined ? {} : { hooks }),
     ids: secureIdSource(),
     clock: { nowMs: () => Date.now() },

@@ -26,6 +26,7 @@ import { detectSandbox } from "../tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "../tool/sandbox/Environment.ts"
 import type { SandboxPort } from "../tool/sandbox/Port.ts"
 import type { ToolSource } from "../tool/Tool.ts"
+import { type WorkspaceCheck, workspaceCheck } from "../tool/WorkspaceCheck.ts"
 import type { ExtensionParts, Extensions } from "./Extensions.ts"
 
 export interface ToolsOptions {
@@ -56,6 +57,8 @@ export interface AssembledTools {
   readonly attach?: (conversations: KeeperOptions["conversations"]) => void
   /** Told of what became durable: shell sessions end with their conversation, worktrees with their goal. */
   readonly notice?: (runes: ReadonlyArray<AnyRune>) => void
+  /** Which directories can be workspaces. */
+  readonly workspaceCheck?: WorkspaceCheck
   /** Ends what the tools still have running. */
   readonly close: () => Promise<void>
 }
@@ -83,17 +86,19 @@ const mayHaveHelp = (...[state, agentId]: Parameters<typeof partOf>): boolean =>
 const makeRunner = (
   { contained }: SandboxPort,
   processes: ProcessPort,
-  rules: () => ReadonlyArray<unknown>
+  rules: () => ReadonlyArray<unknown>,
+  check: WorkspaceCheck
 ): Runner => ({
   contained,
   run: (request) => processes.run(request),
-  ruling: (state, agentId, argv) =>
-    commandRuling(argv, {
-      rules: [...(state.session.config.policy?.rules ?? []), ...rules()],
-      workspace: workspaceOf(state, agentId),
-      nowMs: state.last_ms,
-      contained
-    })
+  ruling: (state, agentId, argv) => {
+    const { policy, unsafe_workspace = false } = state.session.config
+    const workspace = workspaceOf(state, agentId)
+    const issue = check({ workspace, unsafe_workspace })
+    if (issue !== undefined) return { decision: "deny", reason: issue }
+    const all = [...(policy?.rules ?? []), ...rules()]
+    return commandRuling(argv, { rules: all, workspace, nowMs: state.last_ms, contained })
+  }
 })
 
 const makeKeeper = (
@@ -116,7 +121,8 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const book = openPolicyBook({ path: join(dataDirectory, "policy.json"), ...heard })
   const { homeDirectory: home, variables } = options.environment
   const path = variables["PATH"] ?? ""
-  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home })
+  const check = workspaceCheck({ home })
+  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home, check })
   const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
   const names = new Set([...own, ...agentTools].map(({ name }) => name))
   const extensions = options.extend?.({
@@ -128,13 +134,14 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   let keeper: WorktreeKeeper | undefined
   // The file of rules may change while the server runs.
   const currentRules = (): ReadonlyArray<unknown> => (rules === undefined ? book.rules : [...rules, ...book.rules])
-  const runner = makeRunner(sandbox, processes, currentRules)
+  const runner = makeRunner(sandbox, processes, currentRules, check)
   return {
     tools: makeRouter({
       sources: [fixedSource(own), helpers, ...sources, ...(extensions?.sources ?? [])],
       evaluate,
       sandbox,
       blobs,
+      workspaceCheck: check,
       get rules() {
         return currentRules()
       },
@@ -142,6 +149,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     }),
     ...(extensions === undefined ? {} : { extensions }),
     runner,
+    workspaceCheck: check,
     attach: (conversations) => {
       keeper = makeKeeper(options, runner, conversations)
       void keeper.recover()

@@ -42,6 +42,8 @@ export interface ToolContext {
   readonly call_id: CallId
   readonly attempt: number
   readonly workspace: string | undefined
+  /** Whoever created the conversation meant a workspace that is refused otherwise. */
+  readonly unsafe_workspace?: boolean
   readonly signal: AbortSignal
   /** The policy, or whoever answered its question, lets the call reach the network; not, when left out. */
   readonly network?: boolean

@@ -15,6 +15,7 @@ import type { Evaluate, PolicyQuestion, PolicyVerdict } from "./policy/Port.ts"
 import { selectionOf } from "./Selection.ts"
 import type { SandboxPort } from "./sandbox/Port.ts"
 import type { Access, Input, Tool, ToolSource } from "./Tool.ts"
+import type { WorkspaceCheck, WorkspaceChoice } from "./WorkspaceCheck.ts"
 
 export interface RouterOptions {
   /** The first that has a tool of a name has it; later ones of the same name are not offered. */
@@ -25,6 +26,8 @@ export interface RouterOptions {
   /** Rules of the server; those of the conversation come first. */
   readonly rules?: ReadonlyArray<unknown>
   readonly blobs?: BlobPort
+  /** Which directories can be workspaces; all of them, unless told. */
+  readonly workspaceCheck?: WorkspaceCheck
   /** Asked about a call that the policy would not refuse; it can only be stricter. */
   readonly beforeCall?: BeforeCall
 }
@@ -39,6 +42,15 @@ const accessOf = (tool: Tool, call: CallState): Access | undefined => {
     return undefined
   }
 }
+
+/** Where a call works, and whether somebody means it. */
+const choiceOf = (
+  state: ConversationState,
+  { agent_id: agentId }: CallState
+): WorkspaceChoice & Pick<ToolContext, "workspace"> => ({
+  workspace: workspaceOf(state, agentId),
+  unsafe_workspace: state.session.config.unsafe_workspace === true
+})
 
 const unknownTool = (name: string) => errorInfo("unknown_tool", `there is no tool named ${name}`)
 
@@ -78,6 +90,8 @@ class Router implements ToolPort {
     if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
     const checked = await this.argumentCheck.check(tool, call.arguments)
     if (checked._tag === "Invalid") return { _tag: "Reject", error: errorInfo("invalid_arguments", checked.message) }
+    const issue = this.workspaceIssue(state, call, tool)
+    if (issue !== undefined) return { _tag: "Deny", reason: issue }
     const policy = this.evaluate(state, call, tool)
     const objection = policy.verdict === "deny" ? undefined : await this.options.beforeCall?.(state, call)
     const verdict = stricter(policy, objection)
@@ -88,7 +102,7 @@ class Router implements ToolPort {
         return { _tag: "Deny", reason: verdict.reason }
       case "ask": {
         const sandbox = this.sandboxOf(state, tool, call, verdict)
-        const shown_as = await shownAs(tool, checked.input, workspaceOf(state, call.agent_id), sandbox)
+        const shown_as = await shownAs(tool, checked.input, choiceOf(state, call), sandbox)
         const { choices, learns, reason: policy_reason } = verdict
         return { _tag: "Ask", policy_reason, shown_as, choices, ...(learns === undefined ? {} : { learns }) }
       }
@@ -115,11 +129,14 @@ class Router implements ToolPort {
     // Whoever approved a call may have changed its arguments.
     const checked = await this.argumentCheck.check(tool, call.arguments)
     if (checked._tag === "Invalid") return { status: "error", error: errorInfo("invalid_arguments", checked.message) }
+    const issue = this.workspaceIssue(state, call, tool)
+    if (issue !== undefined) return { status: "error", error: errorInfo("workspace_refused", issue) }
     const changed = await this.changeOf(state, call, tool, context.signal)
     if (changed !== undefined) return { status: "error", error: changed }
     const verdict = remembered ?? this.evaluate(state, call, tool)
     if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
-    return this.fitted(await tool.run(checked.input, { ...context, network: verdict.network }))
+    const place = choiceOf(state, call)
+    return this.fitted(await tool.run(checked.input, { ...context, ...place, network: verdict.network }))
   }
 
   /** What was approved is what was defined then: a tool that is another one by now is not run with that approval. */
@@ -149,6 +166,12 @@ class Router implements ToolPort {
       if (tool !== undefined) return selectionOf(state, owner).pick(tool)
     }
     return undefined
+  }
+
+  /** Looked at each time: what was no home when the conversation was created may lead to one by now. */
+  private workspaceIssue(state: ConversationState, call: CallState, tool: Tool): string | undefined {
+    const isWithout = tool.approval === "never" || tool.approval === "always"
+    return isWithout ? undefined : this.options.workspaceCheck?.(choiceOf(state, call))
   }
 
   private isContained(tool: Tool): boolean {
@@ -233,11 +256,11 @@ const late = (ms: number): { readonly passed: Promise<undefined>; readonly stop:
 }
 
 /** What would happen, as far as it can be told in time: a question is asked in any case. */
-const previewOf = async (tool: Tool, input: Input, workspace: string | undefined): Promise<ShownAs> => {
+const previewOf = async (tool: Tool, input: Input, place: WorkspaceChoice): Promise<ShownAs> => {
   const plain: ShownAs = { title: tool.name, detail: JSON.stringify(input, null, 2) }
   const { passed, stop } = late(limits.previewMsMax)
   try {
-    return (await Promise.race([tool.preview(input, { workspace }), passed])) ?? plain
+    return (await Promise.race([tool.preview(input, place), passed])) ?? plain
   } catch (error) {
     return {
       ...plain,
@@ -259,13 +282,13 @@ const definedAs = (tool: Tool): Pick<ShownAs, "definition" | "origin"> => {
 const shownAs = async (
   tool: Tool,
   input: Input,
-  workspace: string | undefined,
+  place: WorkspaceChoice,
   { network, roots }: SandboxInfo
 ): Promise<ShownAs> =>
   withinBounds({
-    ...(await previewOf(tool, input, workspace)),
+    ...(await previewOf(tool, input, place)),
     ...definedAs(tool),
-    ...(workspace === undefined ? {} : { workspace }),
+    ...(place.workspace === undefined ? {} : { workspace: place.workspace }),
     ...(roots === undefined ? {} : { roots }),
     ...(network === undefined ? {} : { network })
   })

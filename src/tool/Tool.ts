@@ -5,6 +5,7 @@ import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { ShownAs } from "../rune/kinds/tool.ts"
 import type { ToolContext, ToolOutcome } from "./Port.ts"
+import type { WorkspaceChoice } from "./WorkspaceCheck.ts"
 
 export type Input = Readonly<Record<string, unknown>>
 
@@ -44,7 +45,7 @@ export interface Tool extends ToolFacts {
   readonly sandboxed?: boolean
   readonly access: (input: Input) => Access
   /** What a person is shown before deciding: title, detail, and the difference an edit would make. */
-  readonly preview: (input: Input, place: { readonly workspace: string | undefined }) => Promise<ShownAs>
+  readonly preview: (input: Input, place: WorkspaceChoice) => Promise<ShownAs>
   readonly run: (input: Input, context: ToolContext) => Promise<ToolOutcome>
 }
 

@@ -26,6 +26,8 @@ const because = { ...conversation, reason: optional(Schema.String) }
 export const createFields = {
   title: optional(Schema.String),
   workspace: optional(Schema.String),
+  /** A home, a directory of the system or the like is meant to be the workspace. */
+  unsafe_workspace: optional(Schema.Boolean),
   model: optional(Schema.String),
   instructions: optional(Schema.String),
   policy: optional(PermissionPolicy),

@@ -86,7 +86,7 @@ describe("an edit", () => {
 
   it("of a file that somebody else changes meanwhile is refused", async () => {
     put(code)
-    const workspace = await door.open(place.workspace)
+    const workspace = await door.open({ workspace: place.workspace })
     const { expected } = await requireTextFile(workspace, "a.ts")
     put(`${code}// more\n`)
     await expect(replaceFile(workspace, "a.ts", Buffer.from("lost"), expected)).rejects.toMatchObject({

@@ -7,6 +7,7 @@ import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from ".
 export const goalOptions = {
   model: { type: "string", short: "m", value: "MODEL", help: "provider/name" },
   workspace: { type: "string", short: "w", value: "DIRECTORY", help: "where to work (default: this directory)" },
+  "unsafe-workspace": { type: "boolean", help: "work there also when it is a home or belongs to the system" },
   title: { type: "string", value: "TEXT", help: "of the conversation (default: the goal)" },
   policy: { type: "string", value: "MODE", help: "read_only, auto or full_access (default: auto, which asks)" },
   in: { type: "string", value: "CONVERSATION", help: "pursue it in a conversation that is there already" },
@@ -63,12 +64,13 @@ const unlessEmpty = <Value extends object>(value: Value): Value | undefined =>
   Object.keys(value).length === 0 ? undefined : value
 
 /** What a conversation that is there already has; a goal in it cannot choose it anew. */
-const creating = ["model", "workspace", "title", "policy"] as const
+const creating = ["model", "workspace", "unsafe-workspace", "title", "policy"] as const
 
 const placeOf = (values: GoalValues, workingDirectory: string) => {
   const mode = oneOf("policy", values.policy, ["read_only", "auto", "full_access"])
   return given({
     workspace: resolve(workingDirectory, values.workspace ?? ""),
+    unsafe_workspace: values["unsafe-workspace"],
     policy: mode === undefined ? undefined : { mode },
     model: values.model,
     title: values.title

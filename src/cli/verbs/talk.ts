@@ -2,7 +2,7 @@
 // with its text as it comes and its questions asked in place.
 import { resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
-import { type OptionTable, UsageError } from "../Kit.ts"
+import { type OptionTable, UsageError, type Values } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { usageText } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
@@ -13,10 +13,11 @@ const creation = {
   model: { type: "string", short: "m", value: "MODEL", help: "provider/name, for a new conversation" },
   title: { type: "string", value: "TEXT", help: "of a new conversation" },
   workspace: { type: "string", short: "w", value: "DIRECTORY", help: "of a new conversation (default: this one)" },
+  "unsafe-workspace": { type: "boolean", help: "work there also when it is a home or belongs to the system" },
   instructions: { type: "string", value: "TEXT", help: "for the agent of a new conversation" }
 } as const satisfies OptionTable
 
-type Creation = { readonly [Name in keyof typeof creation]?: string | undefined }
+type Creation = Partial<Values<typeof creation>>
 
 export const createConversation = async (
   client: Client,
@@ -26,6 +27,7 @@ export const createConversation = async (
   const { model, title, workspace, instructions } = values
   const { conversation_id: id } = await client.call("conversation.create", {
     workspace: resolve(workingDirectory, workspace ?? ""),
+    ...(values["unsafe-workspace"] === true ? { unsafe_workspace: true } : {}),
     ...(model === undefined ? {} : { model }),
     ...(title === undefined ? {} : { title }),
     ...(instructions === undefined ? {} : { instructions })

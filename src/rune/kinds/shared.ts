@@ -110,6 +110,8 @@ export const LimitOverrides = Schema.Struct({
 export const ConversationConfig = Schema.Struct({
   title: Schema.optionalKey(Schema.String),
   workspace: Schema.optionalKey(Schema.String),
+  /** Whoever created it meant a workspace that is refused otherwise. */
+  unsafe_workspace: Schema.optionalKey(Schema.Boolean),
   model: Schema.optionalKey(Schema.String),
   instructions: Schema.optionalKey(Schema.String),
   policy: Schema.optionalKey(PermissionPolicy),

@@ -3,6 +3,7 @@
 import type { BlobPort } from "../Output.ts"
 import type { ProcessPort } from "../process/Port.ts"
 import type { Tool } from "../Tool.ts"
+import type { WorkspaceCheck } from "../WorkspaceCheck.ts"
 import { applyPatchTool } from "./edit/ApplyPatch.ts"
 import { editFileTool } from "./edit/Edit.ts"
 import { listFilesTool } from "./files/List.ts"
@@ -23,13 +24,19 @@ export interface WorkspaceToolsOptions {
   /** Where programs are looked for, as in the variable PATH. */
   readonly path: string
   readonly home: string
+  /** Which directories can be workspaces; all of them, unless told. */
+  readonly check?: WorkspaceCheck
   /** How paths are held; the best there is, unless told. */
   readonly means?: Means
 }
 
 export const workspaceTools = (options: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
-  const { blobs, home, means, ownDirectories, path, processes } = options
-  const door = workspaceDoor({ ownDirectories, ...(means === undefined ? {} : { means }) })
+  const { blobs, check, home, means, ownDirectories, path, processes } = options
+  const door = workspaceDoor({
+    ownDirectories,
+    ...(means === undefined ? {} : { means }),
+    ...(check === undefined ? {} : { check })
+  })
   const inGit = { door, blobs, git: new Git({ processes, home }) }
   return [
     readFileTool({ door, blobs }),

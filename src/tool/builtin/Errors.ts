@@ -5,6 +5,7 @@ import type { ToolOutcome } from "../Port.ts"
 export type BuiltinErrorCode =
   | "invalid_arguments"
   | "no_workspace"
+  | "workspace_refused"
   | "outside_workspace"
   | "protected_path"
   | "file_error"

@@ -1,6 +1,7 @@
 // What the definitions of built-in tools have in common: schemas of arguments, reading arguments that were checked, and
 // the facts of tools that only look and of tools that write.
 import type { Tool } from "../Tool.ts"
+import type { WorkspaceChoice } from "../WorkspaceCheck.ts"
 import { builtinLimits } from "./Limits.ts"
 import { Workspace, type WorkspaceOptions } from "./Workspace.ts"
 
@@ -41,9 +42,9 @@ export const asList = (value: unknown): ReadonlyArray<string> =>
 
 /** How the tools of a server reach the workspace of a conversation. */
 export interface WorkspaceDoor {
-  readonly open: (path: string | undefined) => Promise<Workspace>
+  readonly open: (choice: WorkspaceChoice) => Promise<Workspace>
 }
 
 export const workspaceDoor = (options: WorkspaceOptions): WorkspaceDoor => ({
-  open: (path) => Workspace.open(path, options)
+  open: (choice) => Workspace.open(choice, options)
 })

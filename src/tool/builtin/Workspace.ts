@@ -5,6 +5,7 @@
 import { constants, existsSync, type Stats } from "node:fs"
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, sep } from "node:path"
+import type { WorkspaceCheck, WorkspaceChoice } from "../WorkspaceCheck.ts"
 import { ToolFailure } from "./Errors.ts"
 import { builtinLimits } from "./Limits.ts"
 
@@ -102,6 +103,9 @@ class Walk {
 
   async run(): Promise<Located> {
     await this.enter(this.workspace.root, "")
+    // The directory that was checked, and not one that was put in its place.
+    if ((await this.workspace.realPath(this.current.at)) !== this.workspace.root)
+      throw new ToolFailure("no_workspace", "the workspace was moved while it was being worked on")
     for (;;) {
       const part = this.rest.shift()
       if (part === undefined) return this.located(undefined, await stat(this.current.at))
@@ -241,6 +245,8 @@ export interface WorkspaceOptions {
   readonly ownDirectories?: ReadonlyArray<string>
   /** The best there is, unless told. */
   readonly means?: Means
+  /** Which directories can be workspaces; all of them, unless told. */
+  readonly check?: WorkspaceCheck
 }
 
 export class Workspace {
@@ -250,18 +256,22 @@ export class Workspace {
   readonly ownDirectories: ReadonlyArray<string>
   private readonly means: Means
 
-  private constructor(root: string, given: string, options: Required<WorkspaceOptions>) {
+  private constructor(root: string, given: string, options: Required<Omit<WorkspaceOptions, "check">>) {
     this.root = root
     this.given = given
     this.ownDirectories = options.ownDirectories
     this.means = options.means
   }
 
-  static async open(path: string | undefined, options: WorkspaceOptions = {}): Promise<Workspace> {
+  static async open(choice: WorkspaceChoice, options: WorkspaceOptions = {}): Promise<Workspace> {
+    const { workspace: path } = choice
     if (path === undefined) throw new ToolFailure("no_workspace", "this conversation has no workspace")
     const root = await realpath(path).catch(() => undefined)
     const isThere = root !== undefined && (await stat(root).catch(() => undefined))?.isDirectory() === true
     if (!isThere) throw new ToolFailure("no_workspace", `the workspace ${path} is not there`)
+    // By the path that is used from here on: the one that was given may lead elsewhere the next time.
+    const issue = options.check?.({ ...choice, workspace: root })
+    if (issue !== undefined) throw new ToolFailure("workspace_refused", issue)
     const own = await Promise.all(
       (options.ownDirectories ?? []).map((directory) => realpath(directory).catch(() => directory))
     )

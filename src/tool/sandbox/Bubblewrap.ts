@@ -2,10 +2,11 @@
 // privileges and none to gain, limits that each of them takes on before it starts. The arguments travel through a
 // descriptor, where no list of processes shows them.
 import { existsSync, realpathSync, statSync } from "node:fs"
+import { isTooWide } from "../WorkspaceCheck.ts"
 import { SandboxRefused } from "./Errors.ts"
 import { type Identity, launch, launchClosing, type Staged, stagedAt } from "./Launcher.ts"
 import { outOfMemoryScore, sandboxLimits } from "./Limits.ts"
-import { isInside, isTooWide, planMounts, rootOf } from "./Mounts.ts"
+import { isInside, planMounts, rootOf } from "./Mounts.ts"
 import type { Mount } from "./Places.ts"
 import type { LimitInForce, SandboxedCommand, SandboxRequest } from "./Port.ts"
 import type { Machine } from "./SystemCalls.ts"

@@ -3,6 +3,7 @@
 // A plan is a list of places; the deeper place always wins, so their order cannot be got wrong.
 import { readFileSync, realpathSync, statSync } from "node:fs"
 import { dirname, isAbsolute, join, relative, sep } from "node:path"
+import { rootIssue } from "../WorkspaceCheck.ts"
 import { SandboxRefused } from "./Errors.ts"
 import { sandboxLimits } from "./Limits.ts"
 import { kindOf, type Mount, visibleKind } from "./Places.ts"
@@ -23,24 +24,10 @@ const toolchains: ReadonlyArray<string> = [
   ...[".deno/bin", ".local/bin", ".local/lib", ".local/share/mise", ".local/share/uv", ".local/share/fnm", "go/bin"]
 ]
 
-const neverRoots: ReadonlyArray<string> = ["/proc", "/sys", "/dev"]
-const tooWide: ReadonlyArray<string> = [
-  ...["/", "/bin", "/boot", "/etc", "/home", "/lib", "/lib64", "/opt", "/run", "/sbin", "/srv", "/tmp", "/usr"],
-  ...["/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin", "/var", "/var/lib", "/var/tmp"]
-]
-
 export const isInside = (root: string, path: string): boolean => {
   const way = relative(root, path)
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
-
-/** Too much of the system to be given to commands as theirs. */
-export const isTooWide = (path: string): boolean =>
-  tooWide.includes(path) || neverRoots.some((never) => isInside(never, path))
-
-/** Homes hold keys, and files that shells and programs of their owner run: more than could be named one by one. */
-const holdsHome = (path: string, home: string | undefined): boolean =>
-  path === "/root" || dirname(path) === "/home" || (home !== undefined && isInside(path, home))
 
 /** The real path of a root that may be written to; throws SandboxRefused when it is none. */
 export const rootOf = (path: string, home: string | undefined): string => {
@@ -48,9 +35,8 @@ export const rootOf = (path: string, home: string | undefined): string => {
   const facts = statSync(path, { throwIfNoEntry: false })
   if (facts?.isDirectory() !== true) throw new SandboxRefused("not_there", path, "is no directory")
   const real = realpathSync(path)
-  if (isTooWide(real)) throw new SandboxRefused("too_wide", path, "is no place that commands may write to")
-  if (holdsHome(real, home))
-    throw new SandboxRefused("too_wide", path, "is or holds a home; a directory in it can be a workspace")
+  const issue = rootIssue(real, { home })
+  if (issue !== undefined) throw new SandboxRefused("too_wide", path, issue)
   return real
 }
 

@@ -164,13 +164,13 @@ export const applyPatchTool = ({ door }: { readonly door: WorkspaceDoor }): Tool
     'Applies a patch to files of the workspace: a unified diff, or the form between "*** Begin Patch" and "*** End Patch" with "*** Add File:", "*** Update File:" and "*** Delete File:". When one hunk does not apply, nothing is changed.',
   parameters: takes({ patch: text("the patch") }, ["patch"]),
   access: (input) => ({ reads: pathsOf(input), writes: pathsOf(input) }),
-  preview: async (input, { workspace }) => {
-    const planned = await planOf(await door.open(workspace), input)
+  preview: async (input, place) => {
+    const planned = await planOf(await door.open(place), input)
     return {
       title: `apply a patch to ${planned.length} ${planned.length === 1 ? "file" : "files"}`,
       detail: planned.map(lineOf).join("\n"),
       diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
     }
   },
-  run: (input, { workspace }) => told(undefined, async () => apply(await door.open(workspace), input))
+  run: (input, place) => told(undefined, async () => apply(await door.open(place), input))
 })

@@ -107,9 +107,9 @@ export const editFileTool = ({ door }: { readonly door: WorkspaceDoor }): Tool =
   description: "Replaces a text in a file of the workspace by another. The rest of the file stays as it is.",
   parameters,
   access: ({ path }) => ({ reads: [asText(path)], writes: [asText(path)] }),
-  preview: async (input, { workspace }) => {
-    const { after, file } = await edited(await door.open(workspace), input)
+  preview: async (input, place) => {
+    const { after, file } = await edited(await door.open(place), input)
     return { title: `edit ${file.shown}`, diff: unifiedDiff(file.shown, { before: file.text, after }) }
   },
-  run: (input, { workspace }) => told(asText(input["path"]), async () => run(await door.open(workspace), input))
+  run: (input, place) => told(asText(input["path"]), async () => run(await door.open(place), input))
 })

@@ -72,8 +72,9 @@ export const listFilesTool = ({ door }: { readonly door: WorkspaceDoor }): Tool 
   parameters,
   access: (input) => ({ reads: [asText(input["path"], ".")], ...(depthOf(input) > 1 ? { below: true } : {}) }),
   preview: async ({ path }) => ({ title: `list ${asText(path, ".")}` }),
-  run: (input, { signal, workspace }) => {
+  run: (input, place) => {
+    const { signal } = place
     const path = asText(input["path"], ".")
-    return told(path, async () => outcomeOf(await listBelow(await door.open(workspace), input, signal, path)))
+    return told(path, async () => outcomeOf(await listBelow(await door.open(place), input, signal, path)))
   }
 })

@@ -92,12 +92,13 @@ export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
   parameters,
   access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
   preview: async ({ path }) => ({ title: `read ${asText(path)}` }),
-  run: (input, { signal, workspace }) => {
+  run: (input, place) => {
+    const { signal } = place
     const path = asText(input["path"])
     return told(path, async () => {
       const sha256 = blobPattern.exec(path)?.[1]
       if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
-      return withFile(await door.open(workspace), path, (source, shown) => readFrom(source, shown, input, signal))
+      return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
     })
   }
 })

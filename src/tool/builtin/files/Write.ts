@@ -36,11 +36,11 @@ export const writeFileTool = ({ door }: { readonly door: WorkspaceDoor }): Tool 
     "content"
   ]),
   access: ({ path }) => ({ writes: [asText(path)] }),
-  preview: async ({ content, path }, { workspace }) => {
-    const before = await readTextFile(await door.open(workspace), asText(path))
+  preview: async ({ content, path }, place) => {
+    const before = await readTextFile(await door.open(place), asText(path))
     const diff = unifiedDiff(before?.shown ?? asText(path), { before: before?.text, after: asText(content) })
     const title = `${before === undefined ? "write a new file" : "write"} ${asText(path)}`
     return diff === "" ? { title, detail: "it has this content already" } : { title, diff }
   },
-  run: (input, { workspace }) => told(asText(input["path"]), async () => write(await door.open(workspace), input))
+  run: (input, place) => told(asText(input["path"]), async () => write(await door.open(place), input))
 })

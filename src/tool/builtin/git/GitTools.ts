@@ -34,7 +34,7 @@ const inRepository = (
   work: (repository: Repository) => Promise<ToolOutcome>
 ): Promise<ToolOutcome> =>
   told(undefined, async () => {
-    const { root } = await door.open(context.workspace)
+    const { root } = await door.open(context)
     return work(await git.open({ root, signal: context.signal }))
   })
 

@@ -101,6 +101,6 @@ export const grepTool = ({ door, search }: GrepParts): Tool => ({
   parameters,
   access: ({ path }) => ({ reads: [asText(path, ".")], below: true }),
   preview: async ({ path, pattern }) => ({ title: `search ${asText(path, ".")}`, detail: asText(pattern) }),
-  run: (input, { signal, workspace }) =>
-    told(asText(input["path"], "."), async () => run(search, await door.open(workspace), input, signal))
+  run: (input, place) =>
+    told(asText(input["path"], "."), async () => run(search, await door.open(place), input, place.signal))
 })

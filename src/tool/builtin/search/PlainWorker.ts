@@ -1,14 +1,15 @@
 // The thread of one built-in search. A pattern can take for ever on the wrong text; here it holds up nobody, and the
 // thread can be ended.
 import { parentPort, workerData } from "node:worker_threads"
-import { failureOf } from "../Errors.ts"
+import { failureOf, ToolFailure } from "../Errors.ts"
 import { Workspace } from "../Workspace.ts"
 import type { PlainAnswer, PlainWork } from "./Plain.ts"
 import { scan } from "./Scan.ts"
 
 const answerOf = async ({ ownDirectories, request, root }: PlainWork): Promise<PlainAnswer> => {
   try {
-    const workspace = await Workspace.open(root, { ownDirectories })
+    const workspace = await Workspace.open({ workspace: root }, { ownDirectories })
+    if (workspace.root !== root) throw new ToolFailure("no_workspace", "the workspace was moved while it was searched")
     const result = await scan({ ...request, workspace, signal: new AbortController().signal })
     return { _tag: "Found", result }
   } catch (error) {

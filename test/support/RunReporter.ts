@@ -1,10 +1,11 @@
-// The last words of a test run: what was counted, what was left out and why, and one plain line of totals that a
-// script can read. Under ECHS_REQUIRE_ALL=1 a test that was left out fails the run.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+// The last words of a test run: what was counted, what was left out and why, what was left running, and one plain line of
+// totals that a script can read. A process that is left running fails the run; under ECHS_REQUIRE_ALL=1 a test that was
+// left out does too.
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Reporter, TestCase, TestModule } from "vitest/node"
 import { type CountRecord, countsFileVariable } from "./counts.ts"
+import { enterPlace, type Leftover, leavePlace } from "./Leftovers.ts"
 
 export interface Totals {
   readonly passed: number
@@ -17,28 +18,31 @@ export interface Skipped {
   readonly reason: string | undefined
 }
 
+const commandCharsMax = 300
+
 export default class RunReporter implements Reporter {
-  readonly #directory = mkdtempSync(join(tmpdir(), "echs-counts-"))
-  readonly #countsFile = join(this.#directory, "counts.jsonl")
+  /** Workers start after this and inherit it. */
+  readonly #place = enterPlace()
+  readonly #countsFile = join(this.#place, "counts.jsonl")
 
   onInit(): void {
-    // Workers start after this and inherit it.
     process.env[countsFileVariable] = this.#countsFile
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
     const counts = existsSync(this.#countsFile) ? parseCounts(readFileSync(this.#countsFile, "utf8")) : []
-    rmSync(this.#directory, { recursive: true, force: true })
     const tests = modules.flatMap((module) => [...module.children.allTests()])
     const requireAll = process.env["ECHS_REQUIRE_ALL"] === "1"
     // Without a reason: left out by a filter on the command line, which needs no explanation but is not allowed here.
     const skipped = tests.flatMap(skippedTest).filter(({ reason }) => requireAll || reason !== undefined)
-    const totals = totalsOf(tests, modules.filter(failedWithoutTest).length + unhandledErrors.length)
-    const text = closingText({ counts, skipped, totals, requireAll })
-    // At exit, so that it stays the last word: coverage and the summary of vitest are printed before.
+    const failedOutsideTests = modules.filter(failedWithoutTest).length + unhandledErrors.length
+    // At exit, so that it stays the last word, and so that the workers are gone: coverage and the summary of vitest are
+    // printed before.
     process.once("exit", () => {
-      if (requireAll && totals.skipped > 0) process.exitCode = 1
-      process.stdout.write(text)
+      const left = leavePlace(this.#place)
+      const totals = totalsOf(tests, failedOutsideTests + left.length)
+      if (left.length > 0 || (requireAll && totals.skipped > 0)) process.exitCode = 1
+      process.stdout.write(closingText({ counts, skipped, left, totals, requireAll }))
     })
   }
 }
@@ -56,6 +60,8 @@ export const parseCounts = (lines: string): ReadonlyArray<CountRecord> => {
 export const closingText = (run: {
   readonly counts: ReadonlyArray<CountRecord>
   readonly skipped: ReadonlyArray<Skipped>
+  /** Processes that the run started and did not end. */
+  readonly left: ReadonlyArray<Leftover>
   readonly totals: Totals
   readonly requireAll: boolean
 }): string => {
@@ -66,6 +72,7 @@ export const closingText = (run: {
   return [
     ...shown.map((row) => `counted: ${row.name} ${dots(row)} ${row.value}\n`),
     ...run.skipped.map(({ test, reason }) => `skipped: ${test}: ${reason ?? "no reason given"}\n`),
+    ...run.left.map(({ pid, command }) => `left running: ${pid} ${command.slice(0, commandCharsMax)}\n`),
     ...(run.requireAll && skipped > 0 ? ["ECHS_REQUIRE_ALL=1 allows no skipped test\n"] : []),
     `${passed} passed, ${failed} failed, ${skipped} skipped\n`
   ].join("")

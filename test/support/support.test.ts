@@ -1,7 +1,7 @@
 // Goal: the helpers that decide what a green run means cannot lie. Method: the pure parts directly; the reporter
 // through a real vitest run over the files in fixture/, because only there its exit code can be seen.
 import { spawnSync } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -96,7 +96,7 @@ describe("the report of a run", () => {
   it("sums counts of the same name and aligns them", () => {
     const counts = parseCounts('{"name":"a","value":1}\n{"name":"longer","value":2000}\n{"name":"a","value":2}\n')
     const totals = { passed: 3, failed: 0, skipped: 0 }
-    expect(closingText({ counts, skipped: [], totals, requireAll: false })).toBe(
+    expect(closingText({ counts, skipped: [], left: [], totals, requireAll: false })).toBe(
       ["counted: a ............ 3", "counted: longer ... 2,000", "3 passed, 0 failed, 0 skipped", ""].join("\n")
     )
   })
@@ -119,6 +119,20 @@ describe("the report of a run", () => {
     const run = runFixture(["missing", "counting"], { ECHS_REQUIRE_ALL: "1" })
     expect(run.status).toBe(1)
     expect(run.last).toBe("1 passed, 1 failed, 0 skipped")
+  })
+
+  it("names a process that the run left behind, whichever way it is known, ends it, and fails", () => {
+    const run = runFixture(["leaving"], {})
+    const left = run.lines.filter((line) => line.startsWith("left running: "))
+    expect(left.map((line) => line.replace(/\d+/, "PID"))).toEqual(
+      ["by-environment", "by-folder"].map((name) => expect.stringMatching(new RegExp(`^left running: PID .*${name}`)))
+    )
+    expect(run.status).toBe(1)
+    expect(run.last).toBe("1 passed, 2 failed, 0 skipped")
+    const pids = left.map((line) => Number(line.split(" ")[2]))
+    expect(
+      pids.filter((pid) => existsSync(`/proc/${pid}/environ`) && readFileSync(`/proc/${pid}/cmdline`).length > 0)
+    ).toEqual([])
   })
 
   it("counts a file that does not load as a failure", () => {

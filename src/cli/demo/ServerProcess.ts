@@ -44,7 +44,13 @@ export const startServerProcess = async (options: ServerProcessOptions): Promise
   const kill = (): void => void child.kill("SIGKILL")
   signal.addEventListener("abort", kill)
   void ended.then(() => signal.removeEventListener("abort", kill))
-  const { url } = await firstLine(child)
+  // One that came too late to be heard.
+  if (signal.aborted) kill()
+  const { url } = await firstLine(child).catch(async (error: unknown) => {
+    kill()
+    await ended
+    throw error
+  })
   return {
     url,
     pid: child.pid ?? 0,

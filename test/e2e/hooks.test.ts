@@ -9,6 +9,7 @@ import { trustFile } from "#src/config/HookFiles.ts"
 import { type ExtendedOptions, type ExtendedServer, follow, put, useExtendedServers } from "../support/extended.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import type { Json, Socket } from "../support/server/Socket.ts"
+import { isContainedHere } from "../support/worlds.ts"
 
 const servers = useExtendedServers()
 const payload = (rune: Json): Json => rune["payload"] as Json
@@ -299,11 +300,16 @@ describe("hooks of a workspace", { timeout: 30_000 }, () => {
     expect(payload(await talk.socket.rune("system.error"))).toMatchObject({ code: "hook_config_untrusted" })
   })
 
-  it("run where the conversation may do everything anyway", async () => {
+  it("run where the conversation may do everything anyway, and something holds what it does", async () => {
     const talk = await begin({ files })
     await post(talk)
     await talk.socket.rune("turn.completed")
-    expect(readFileSync(join(talk.workspace, "ran"), "utf8")).toBe("ran\n")
+    if (isContainedHere()) {
+      expect(readFileSync(join(talk.workspace, "ran"), "utf8")).toBe("ran\n")
+      return
+    }
+    expect(payload(await talk.socket.rune("system.error"))).toMatchObject({ code: "hook_config_untrusted" })
+    expect(existsSync(join(talk.workspace, "ran"))).toBe(false)
   })
 })
 

@@ -1,5 +1,6 @@
 // Goal: a server that is killed in the middle of a hook or of a call of an MCP server leaves no process behind, and goes on
-// as the class of the work says. Method: `echs serve` as a process, kill -9, and another on the same directory.
+// as the class of the work says. Method: `echs serve` as a process, kill -9, and another on the same directory. A sandbox dies
+// with its server; where there is none, the next server ends what the last one left.
 // Verifies: INV-TOOL-TERMINAL, INV-TURN-TERMINAL
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,8 +8,9 @@ import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { node, put } from "../support/extended.ts"
 import { type Play, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
-import { startProcess } from "../support/server/Process.ts"
+import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
+import { isContainedHere } from "../support/worlds.ts"
 
 const packages = join(import.meta.dirname, "../../node_modules")
 const everything = realpathSync(join(packages, "@modelcontextprotocol/server-everything/dist/index.js"))
@@ -55,6 +57,18 @@ const begin = async (play: Play, files: Readonly<Record<string, object>>) => {
   return { data, workspace, server, socket, id }
 }
 
+/** Kills the server; a sandbox takes what runs in it along. Says what ran, for where there is no sandbox. */
+const kill = async (server: ServerProcess, workspace: string): Promise<ReadonlyArray<string>> => {
+  const before = workingIn(workspace)
+  expect(before).not.toEqual([])
+  await server.end("SIGKILL")
+  if (isContainedHere()) await allGone(before, workspace)
+  return before
+}
+
+const allGone = (pids: ReadonlyArray<string>, workspace: string): Promise<void> =>
+  expect.poll(() => workingIn(workspace).filter((pid) => pids.includes(pid)), { timeout: 5_000 }).toEqual([])
+
 const again = async (data: string, id: string) => {
   const server = await startProcess(data)
   const socket = await connect(server)
@@ -69,17 +83,16 @@ describe("a server that is killed", { timeout: 60_000 }, () => {
       "config.json": { mcp_servers: { everything: { command: [node, everything, "stdio"], readable: [packages] } } }
     })
     await socket.rune("tool.progress")
-    expect(workingIn(workspace).length).toBeGreaterThan(0)
-    await server.end("SIGKILL")
-    await expect.poll(() => workingIn(workspace), { timeout: 2_000 }).toEqual([])
+    const before = await kill(server, workspace)
     const next = await again(data, id)
+    await allGone(before, workspace)
     const result = payload(await next.socket.rune("tool.result"))
     expect(result).toMatchObject({ status: "success" })
     expect(payload(await next.socket.rune("tool.started", 2))).toMatchObject({ attempt: 2 })
     await next.socket.rune("turn.completed")
     expect(next.socket.runes().filter(({ kind }) => kind === "tool.result")).toHaveLength(1)
     await next.server.end("SIGTERM")
-    await expect.poll(() => workingIn(workspace), { timeout: 2_000 }).toEqual([])
+    await expect.poll(() => workingIn(workspace), { timeout: 5_000 }).toEqual([])
   })
 
   it("in the middle of a hook leaves none behind, says that its outcome is unknown, and the turn goes on", async () => {
@@ -88,9 +101,9 @@ describe("a server that is killed", { timeout: 60_000 }, () => {
     const { data, id, server, socket, workspace } = await begin(write, { "hooks.json": { hooks: [hook] } })
     await socket.rune("hook.started")
     await expect.poll(() => existsSync(join(workspace, "began")), { timeout: 10_000 }).toBe(true)
-    await server.end("SIGKILL")
-    await expect.poll(() => workingIn(workspace), { timeout: 2_000 }).toEqual([])
+    const before = await kill(server, workspace)
     const next = await again(data, id)
+    await allGone(before, workspace)
     expect(payload(await next.socket.rune("hook.completed"))).toMatchObject({
       status: "canceled",
       error: { code: "hook_outcome_unknown" }
@@ -107,8 +120,9 @@ describe("a server that is killed", { timeout: 60_000 }, () => {
     const { data, id, server, socket, workspace } = await begin(write, { "hooks.json": { hooks: [hook] } })
     await socket.rune("hook.started")
     await expect.poll(() => existsSync(join(workspace, "began")), { timeout: 10_000 }).toBe(true)
-    await server.end("SIGKILL")
+    const before = await kill(server, workspace)
     const next = await again(data, id)
+    await allGone(before, workspace)
     expect(payload(await next.socket.rune("hook.completed"))).toMatchObject({ status: "succeeded" })
     await next.socket.rune("turn.completed")
     expect(payload(await next.socket.rune("hook.started", 2))).toMatchObject({ attempt: 2 })

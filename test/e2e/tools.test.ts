@@ -1,6 +1,6 @@
 // Goal: with the tools of a real server, a batch keeps its rules: results in the order of the calls, readers side by side,
 // writers one after the other, one result each; arguments, edits by an approver and long outputs go the whole way.
-// Method: a server with the assembled tools and its real sandbox, a scripted model, a plain client.
+// Method: a server with the assembled tools, with its real sandbox and without one, a scripted model, a plain client.
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -10,9 +10,11 @@ import { type RunningServer, startServer } from "#src/main/Serve.ts"
 import { assembleTools } from "#src/main/Tools.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { conversationWith, memoryBlobs, rootAgent } from "../support/tool/ToolPlace.ts"
+import { freely, useWorld, type World, worlds } from "../support/worlds.ts"
 
 let place = ""
 let server: RunningServer | undefined
+let searchPath = process.env["PATH"] ?? ""
 const workspace = (): string => join(place, "workspace")
 
 beforeEach(() => {
@@ -25,6 +27,13 @@ afterEach(async () => {
   server = undefined
   rmSync(place, { recursive: true, force: true })
 })
+
+const enter = (world: World): void => {
+  const path = useWorld(world)
+  beforeEach(() => {
+    searchPath = path()
+  })
+}
 
 type Call = readonly [tool: string, input: Json]
 
@@ -39,7 +48,7 @@ const scenarioOf = (calls: ReadonlyArray<Call>) => ({
 
 const open = async (calls: ReadonlyArray<Call>): Promise<Socket> => {
   const dataDirectory = join(place, "data")
-  const environment = { variables: process.env, homeDirectory: homedir() }
+  const environment = { variables: { ...process.env, PATH: searchPath }, homeDirectory: homedir() }
   server = await startServer({
     dataDirectory,
     port: 0,
@@ -72,9 +81,9 @@ const begin = async (calls: ReadonlyArray<Call>, config: Json = {}): Promise<Tur
   return { socket, id, of }
 }
 
-const freely = { policy: { mode: "full_access" } }
+describe.each(worlds)("a batch of calls, $name", (world) => {
+  enter(world)
 
-describe("a batch of calls", () => {
   it("has one result each, in the order of the calls, each seeing what the writers before it did", async () => {
     writeFileSync(join(workspace(), "a.txt"), "one\n")
     const calls: ReadonlyArray<Call> = [
@@ -139,7 +148,9 @@ describe("a batch of calls", () => {
   })
 })
 
-describe("a question", () => {
+describe.each(worlds)("a question, $name", (world) => {
+  enter(world)
+
   it("shows the difference, and a yes with other arguments runs those and no others", async () => {
     writeFileSync(join(workspace(), "a.txt"), "one\n")
     const { id, of, socket } = await begin([["write_file", { path: "a.txt", content: "two\n" }]])
@@ -176,7 +187,9 @@ describe("a question", () => {
   })
 })
 
-describe("a long output", () => {
+describe.each(worlds)("a long output, $name", (world) => {
+  enter(world)
+
   it("is kept whole, and can be read by the name its result gives", async () => {
     const { of, socket } = await begin([["bash", { command: "seq 1 100000" }]], freely)
     await socket.rune("turn.completed")
@@ -199,7 +212,9 @@ describe("a long output", () => {
   })
 })
 
-describe("a shell session", () => {
+describe.each(worlds)("a shell session, $name", (world) => {
+  enter(world)
+
   it("stays between calls, and ends with its conversation", async () => {
     const { id, socket } = await begin([["bash", { session: "s", command: "sleep 86473 & echo started" }]], freely)
     await socket.rune("turn.completed")
@@ -210,7 +225,9 @@ describe("a shell session", () => {
   })
 })
 
-describe("an agent that is given tools", () => {
+describe.each(worlds)("an agent that is given tools, $name", (world) => {
+  enter(world)
+
   it("sees and may call only those", async () => {
     const calls: ReadonlyArray<Call> = [
       ["write_file", { path: "a", content: "" }],

@@ -72,10 +72,18 @@ export const closingText = (run: {
   return [
     ...shown.map((row) => `counted: ${row.name} ${dots(row)} ${row.value}\n`),
     ...run.skipped.map(({ test, reason }) => `skipped: ${test}: ${reason ?? "no reason given"}\n`),
+    ...reasonsOf(run.skipped).map(([reason, tests]) => `left out: ${tests} tests: ${reason}\n`),
     ...run.left.map(({ pid, command }) => `left running: ${pid} ${command.slice(0, commandCharsMax)}\n`),
     ...(run.requireAll && skipped > 0 ? ["ECHS_REQUIRE_ALL=1 allows no skipped test\n"] : []),
     `${passed} passed, ${failed} failed, ${skipped} skipped\n`
   ].join("")
+}
+
+/** How many tests were left out for each reason, most first. */
+const reasonsOf = (skipped: ReadonlyArray<Skipped>): ReadonlyArray<readonly [string, number]> => {
+  const sums = new Map<string, number>()
+  for (const { reason = "no reason given" } of skipped) sums.set(reason, (sums.get(reason) ?? 0) + 1)
+  return [...sums].sort(([, left], [, right]) => right - left)
 }
 
 const totalsOf = (tests: ReadonlyArray<TestCase>, failedOutsideTests: number): Totals => {

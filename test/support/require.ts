@@ -26,6 +26,11 @@ export const parts = {
     isThere: () => programRuns("strace", ["-o", "/dev/null", "true"]),
     remedy: "apt-get install strace, on a system that allows ptrace"
   },
+  ripgrep: {
+    name: "ripgrep",
+    isThere: () => programRuns("rg", ["--version"]),
+    remedy: "apt-get install ripgrep"
+  },
   root: { name: "root", isThere: () => process.getuid?.() === 0, remedy: "run the tests as root" },
   tmpfs: {
     name: "tmpfs",

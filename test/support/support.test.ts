@@ -112,6 +112,7 @@ describe("the report of a run", () => {
     const run = runFixture(["missing"], {})
     expect(run.status).toBe(0)
     expect(run.lines).toContain("skipped: missing.check.ts > wants a unicorn: needs unicorn: catch one")
+    expect(run.lines).toContain("left out: 1 tests: needs unicorn: catch one")
     expect(run.last).toBe("0 passed, 0 failed, 1 skipped")
   })
 

@@ -5,7 +5,7 @@ import { type Part, programRuns } from "./require.ts"
 export const tmuxPart: Part = {
   name: "tmux",
   isThere: () => programRuns("tmux", ["-V"]),
-  remedy: "install tmux"
+  remedy: "apt-get install tmux"
 }
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`

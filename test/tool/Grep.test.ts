@@ -9,11 +9,12 @@ import { builtinLimits } from "#src/tool/builtin/Limits.ts"
 import { grepTool } from "#src/tool/builtin/search/Grep.ts"
 import { plainSearch } from "#src/tool/builtin/search/Plain.ts"
 import type { SearchPort } from "#src/tool/builtin/search/Port.ts"
-import { hasProgram, ripgrep } from "#src/tool/builtin/search/Ripgrep.ts"
+import { ripgrep } from "#src/tool/builtin/search/Ripgrep.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { parts, requirePart } from "../support/require.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
-import { searchPath, useProcesses } from "../support/tool/processes.ts"
+import { useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -54,7 +55,7 @@ const searches: ReadonlyArray<readonly [string, () => SearchPort]> = [
 
 describe.each(searches)("%s", (name, search) => {
   beforeEach((context) => {
-    if (name === "ripgrep" && !hasProgram("rg", searchPath)) context.skip("needs ripgrep")
+    if (name === "ripgrep") requirePart(context, parts.ripgrep)
   })
 
   const grep = (input: Input, signal?: AbortSignal) =>
@@ -160,7 +161,7 @@ describe.each(searches)("%s", (name, search) => {
 })
 
 it("both find the same for patterns of all kinds", async (context) => {
-  if (!hasProgram("rg", searchPath)) return context.skip("needs ripgrep")
+  requirePart(context, parts.ripgrep)
   const rounds = count("patterns searched by both", { fast: 12, soak: 2_000 })
   const random = randomFrom(seedFor("patterns"))
   const oneOf = (choices: ReadonlyArray<string>): string => choices[Math.floor(random() * choices.length)]!

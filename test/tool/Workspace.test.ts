@@ -21,6 +21,7 @@ import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
 import type { Means } from "#src/tool/builtin/Workspace.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { parts, requirePart } from "../support/require.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
@@ -295,7 +296,7 @@ describe("a write", () => {
 
 describe("what root writes", () => {
   it("belongs to the owner of the directory it is in", async (context) => {
-    if (process.getuid?.() !== 0) return context.skip("needs root")
+    requirePart(context, parts.root)
     chownSync(place.workspace, 12_345, 12_345)
     await run("write_file", { path: "new/deep/a.txt", content: "one" })
     for (const path of ["new", "new/deep", "new/deep/a.txt"]) expect(statSync(inside(path)).uid, path).toBe(12_345)

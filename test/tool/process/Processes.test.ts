@@ -8,7 +8,7 @@ import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest"
 import { usualReserve } from "#src/tool/process/DiskGuard.ts"
 import { ProcessNotStarted } from "#src/tool/process/Errors.ts"
 import { processLimits } from "#src/tool/process/Limits.ts"
@@ -16,6 +16,7 @@ import { sandboxLimits } from "#src/tool/sandbox/Limits.ts"
 import { count, reportCount } from "../../support/counts.ts"
 import { requirePart } from "../../support/require.ts"
 import { bubblewrap, type Ground, makeGround } from "../../support/sandbox.ts"
+import { type World, worlds } from "../../support/worlds.ts"
 
 const newMark = (): string => `77${randomBytes(5).readUIntBE(0, 5)}`
 
@@ -58,6 +59,14 @@ const untilNone = async (mark: string, withinMs: number): Promise<ReadonlyArray<
   while (alive(mark).length > 0 && performance.now() < end) await sleep(20)
   return alive(mark)
 }
+
+/** What a program runs on in a world, for a test that is left out where there is no such world. */
+const groundIn =
+  ({ contained, levels }: World, more: Parameters<typeof makeGround>[0] = {}) =>
+  (context: Pick<TestContext, "skip">): Promise<Ground> => {
+    if (contained) requirePart(context, bubblewrap)
+    return makeGround({ ...more, ...(levels === undefined ? {} : { levels }) })
+  }
 
 const survivorMs = 2_000
 const roundsAtOnce = 5
@@ -178,10 +187,11 @@ describe("in the sandbox", () => {
   })
 })
 
-describe("output", () => {
+describe.each(worlds)("output of a program $name", (world) => {
+  const open = groundIn(world)
+
   it("over the cap is in a file, whole, and inline by head and tail", async (context) => {
-    requirePart(context, bubblewrap)
-    const ground = await makeGround()
+    const ground = await open(context)
     const ended = await ground.run("seq 1 20000; echo err >&2", { outputCharsMax: 1_000 })
     expect(ended.stdout.startsWith("1\n2\n3\n")).toBe(true)
     expect(ended.stdout.endsWith("19999\n20000\n")).toBe(true)
@@ -194,8 +204,7 @@ describe("output", () => {
   })
 
   it("of a program that reads is fed by its input, and ends with it", async (context) => {
-    requirePart(context, bubblewrap)
-    const ground = await makeGround()
+    const ground = await open(context)
     const text = "line é\n".repeat(50_000)
     expect(await ground.run("wc -c", { stdin: text })).toMatchObject({ stdout: `${Buffer.byteLength(text)}\n` })
     await expect(ground.run("true", { stdin: "x".repeat(processLimits.stdinBytesMax + 1) })).rejects.toMatchObject({
@@ -205,8 +214,19 @@ describe("output", () => {
     await ground.clear()
   })
 
-  it("of one GiB costs no memory: head, tail and a bounded file", { timeout: 180_000 }, async (context) => {
-    requirePart(context, bubblewrap)
+  it("that the disk will not take is dropped and counted", async (context) => {
+    const ground = await open(context)
+    rmSync(`${ground.base}/overflow`, { recursive: true })
+    const ended = await ground.run("seq 1 20000", { outputCharsMax: 1_000 })
+    expect(ended).toMatchObject({ exit_code: 0 })
+    expect(ended.overflow).toBeUndefined()
+    expect(ended.output.endsWith("20000\n")).toBe(true)
+    await ground.clear()
+  })
+})
+
+describe("output without end", () => {
+  it("of one GiB costs no memory: head, tail and a bounded file", { timeout: 180_000 }, async () => {
     const ground = await makeGround()
     const before = process.memoryUsage().rss
     let most = before
@@ -234,29 +254,20 @@ describe("output", () => {
     reportCount("MiB of memory that 1 GiB of output took", grownMiB)
     await ground.clear()
   })
-
-  it("that the disk will not take is dropped and counted", async (context) => {
-    requirePart(context, bubblewrap)
-    const ground = await makeGround()
-    rmSync(`${ground.base}/overflow`, { recursive: true })
-    const ended = await ground.run("seq 1 20000", { outputCharsMax: 1_000 })
-    expect(ended).toMatchObject({ exit_code: 0 })
-    expect(ended.overflow).toBeUndefined()
-    expect(ended.output.endsWith("20000\n")).toBe(true)
-    await ground.clear()
-  })
 })
 
 describe("a disk", () => {
-  it("is not filled: the program that does so is ended while there is room", async (context) => {
-    requirePart(context, bubblewrap)
-    const ground = await makeGround({ diskReserve: (freeBytes) => freeBytes - 64 * 1_048_576 })
-    const filler = "for i in $(seq 1000); do head -c 8M /dev/zero >part$i; sleep 0.02; done"
-    expect(await ground.run(filler, { timeoutMs: 60_000 })).toMatchObject({ end: "disk_reserve" })
-    expect(await ground.run("rm part*; echo fine")).toMatchObject({ stdout: "fine\n" })
-    await ground.clear()
-    reportCount("memory hogs and disk fillers contained", 1)
-  })
+  it.for(worlds)(
+    "is not filled: the program that does so is ended while there is room, $name",
+    async (world, context) => {
+      const ground = await groundIn(world, { diskReserve: (freeBytes) => freeBytes - 64 * 1_048_576 })(context)
+      const filler = "for i in $(seq 1000); do head -c 8M /dev/zero >part$i; sleep 0.02; done"
+      expect(await ground.run(filler, { timeoutMs: 60_000 })).toMatchObject({ end: "disk_reserve" })
+      expect(await ground.run("rm part*; echo fine")).toMatchObject({ stdout: "fine\n" })
+      await ground.clear()
+      reportCount("memory hogs and disk fillers contained", 1)
+    }
+  )
 
   it("that is nearly full is still of use", () => {
     expect(usualReserve(100 * processLimits.diskReserveBytes)).toBe(processLimits.diskReserveBytes)
@@ -277,10 +288,9 @@ describe.concurrent("without a namespace", () => {
   })
 })
 
-describe("the number of programs", () => {
+describe.each(worlds)("the number of programs $name", (world) => {
   it("is bounded, and closing ends them all and refuses more", async (context) => {
-    requirePart(context, bubblewrap)
-    const ground = await makeGround()
+    const ground = await groundIn(world)(context)
     const mark = newMark()
     const all = Array.from({ length: 20 }, () => ground.run(`sleep ${mark}`))
     // Before any of them is under way: none may slip through.

@@ -6,7 +6,7 @@ import { LinkLost, RequestFailed } from "./Errors.ts"
 import { Feed } from "./Feed.ts"
 import { attentionKey, type Link } from "./Link.ts"
 import { EverythingPosition, type Place, type Position, RunePosition, ViewPosition } from "./Position.ts"
-import type { Answer, AttentionItem, Fields, TailItem, View } from "./Wire.ts"
+import type { Answer, AttentionChange, AttentionItem, Fields, TailItem, View } from "./Wire.ts"
 
 export interface TailOptions {
   /** The event id after which to begin; 0 is the beginning, "tail" is now. */
@@ -126,7 +126,7 @@ export async function* tail(
 
 export type AttentionUpdate =
   /** Everything that needs a person now; comes first, and again whenever changes may have been missed. */
-  { readonly items: ReadonlyArray<AttentionItem> } | { readonly changed: AttentionItem }
+  { readonly items: ReadonlyArray<AttentionItem> } | { readonly changed: AttentionChange }
 
 export async function* attention(
   source: LinkSource,

@@ -35,7 +35,8 @@ const flags = {
   json: { type: "boolean", default: false }
 } as const
 
-const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
+/** Everything a server gets from its settings: its tools in the sandbox that is found, hooks, MCP servers, providers. */
+export const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
   const { hostNames, logLevel, model, otlpEndpoint, providers, token, tokens } = settings
   return {
     dataDirectory: directory,

@@ -5,8 +5,11 @@ import type { Conversations } from "../conversation/Conversations.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import type { ErrorCode, WireError } from "../wire/Codes.ts"
+import type { AnswerOf, WindowFigures as WindowSchema } from "../wire/Answers.ts"
 import type { Role } from "../wire/Operations.ts"
 import type { RemoteTools } from "./RemoteDesk.ts"
+
+type WindowFigures = (typeof WindowSchema)["Encoded"]
 
 export interface Principal {
   readonly name: string
@@ -38,9 +41,7 @@ export interface ReadRequest {
 
 /** Stored conversations, in memory or not, archived or not. */
 export interface Shelf {
-  readonly list: (
-    query: ListQuery
-  ) => Promise<{ readonly items: ReadonlyArray<unknown>; readonly next_cursor?: string }>
+  readonly list: (query: ListQuery) => Promise<AnswerOf<"conversation.list">>
   /** The ids of all conversations. */
   readonly conversations: () => AsyncIterable<string>
   /** Conversations in which somebody may be waited for. */
@@ -56,7 +57,7 @@ export interface Shelf {
   /** The cursor in front of the first rune at or after a time. */
   readonly cursorSince: (conversationId: string, sinceMs: number) => Promise<number>
   /** What happened in one conversation, or in all, since a time. */
-  readonly figuresSince: (sinceMs: number, conversationId?: string) => Promise<object>
+  readonly figuresSince: (sinceMs: number, conversationId?: string) => Promise<WindowFigures>
   /** The newest durable event; 0 when there is no such conversation. */
   readonly head: (conversationId: string) => Promise<number>
   /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */

@@ -6,11 +6,12 @@ import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { AgentId, ConversationId, PlanId } from "../rune/Ids.ts"
 import type { Content } from "../rune/kinds/shared.ts"
+import type { AnswerOf } from "../wire/Answers.ts"
 import type { FieldsOf } from "../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
 import { type OperationContext, OperationFailed, type PromptScene } from "./Context.ts"
 
-type Answer = Readonly<Record<string, unknown>>
+type Changed = AnswerOf<"plan.approve">
 type GoalFields = FieldsOf<"goal.submit">
 type Command = Parameters<Conversations["submit"]>[1]
 type Step = Extract<Command, { readonly _tag: "AdvancePlan" }>["step"]
@@ -94,7 +95,7 @@ const textOf = (content: Content): string =>
     ? content
     : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
 
-export const submitGoal = async (fields: GoalFields, context: OperationContext): Promise<Answer> => {
+export const submitGoal = async (fields: GoalFields, context: OperationContext): Promise<AnswerOf<"goal.submit">> => {
   const place = placeOf(fields, context)
   const { conversationId } = place
   const planId = `plan_${idFor(context, `plan of ${conversationId}`)}` as PlanId
@@ -117,26 +118,26 @@ export const submitGoal = async (fields: GoalFields, context: OperationContext):
   return { conversation_id: conversationId, plan_id: planId, event_id: submitted.event_id }
 }
 
-const advance = async (fields: PlanFields, context: OperationContext, step: Step): Promise<Answer> => {
+const advance = async (fields: PlanFields, context: OperationContext, step: Step): Promise<Changed> => {
   const { conversation_id: id, plan_id, revision } = fields
   const command: Command = { _tag: "AdvancePlan", plan_id, step, ...(revision === undefined ? {} : { revision }) }
   const submitted = await context.conversations.submit(id, command, context.idempotency)
   return { event_id: submitted.event_id }
 }
 
-export const approvePlan = (fields: PlanFields, context: OperationContext): Promise<Answer> => {
+export const approvePlan = (fields: PlanFields, context: OperationContext): Promise<Changed> => {
   const { channel, principal } = context
   const payload = { plan_id: fields.plan_id, approver: principal.name, channel }
   return advance(fields, context, { _tag: "ApprovePlan", payload })
 }
 
-export const rejectPlan = (fields: PlanFields, context: OperationContext): Promise<Answer> => {
+export const rejectPlan = (fields: PlanFields, context: OperationContext): Promise<Changed> => {
   const { plan_id, reason = "not wanted like this" } = fields
   const payload = { plan_id, reason, approver: context.principal.name }
   return advance(fields, context, { _tag: "RejectPlan", payload })
 }
 
-export const cancelPlan = (fields: PlanFields, context: OperationContext): Promise<Answer> => {
+export const cancelPlan = (fields: PlanFields, context: OperationContext): Promise<Changed> => {
   const { plan_id, reason } = fields
   const payload = { plan_id, reason: "user_cancel", ...(reason === undefined ? {} : { summary: reason }) }
   return advance(fields, context, { _tag: "Cancel", payload })

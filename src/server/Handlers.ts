@@ -4,6 +4,7 @@ import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
@@ -11,20 +12,23 @@ import { type OperationContext, OperationFailed } from "./Context.ts"
 import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./Goals.ts"
 import { registerTools, takeResult } from "./RemoteTools.ts"
 
-type Answer = Readonly<Record<string, unknown>>
-export type Handler<Name extends OperationName> = (fields: FieldsOf<Name>, context: OperationContext) => Promise<Answer>
+export type Handler<Name extends OperationName> = (
+  fields: FieldsOf<Name>,
+  context: OperationContext
+) => Promise<AnswerOf<Name>>
 /** Operations that belong to a connection and are answered where the connection is. */
 export type ConnectionOperation = "subscribe" | "unsubscribe" | "attention.subscribe"
 export type HandlerTable = { readonly [Name in Exclude<OperationName, ConnectionOperation>]: Handler<Name> }
 
 type Command = Parameters<Conversations["submit"]>[1]
+type Changed = AnswerOf<"turn.retry">
 
 const submit = (context: OperationContext, conversationId: string, command: Command): Promise<Submitted> =>
   context.conversations.submit(conversationId, command, context.idempotency)
 
-const eventOf = async (submitted: Promise<Submitted>): Promise<Answer> => ({ event_id: (await submitted).event_id })
+const eventOf = async (submitted: Promise<Submitted>): Promise<Changed> => ({ event_id: (await submitted).event_id })
 
-const create = async (fields: FieldsOf<"conversation.create">, context: OperationContext): Promise<Answer> => {
+const create: Handler<"conversation.create"> = async (fields, context) => {
   const { conversationId, rootAgentId, submitted } = await createConversation(fields, context)
   return { conversation_id: conversationId, root_agent_id: rootAgentId, event_id: submitted.event_id }
 }
@@ -133,7 +137,7 @@ const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context)
   return { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage, ...within }
 }
 
-const notYet = (what: string) => async (): Promise<Answer> => {
+const notYet = (what: string) => async (): Promise<never> => {
   throw new OperationFailed("invalid_state", `${what} is not available on this server`)
 }
 

@@ -1,5 +1,6 @@
 // What the door needs of the place where tools of clients are kept and their calls wait.
 import type { Conversations } from "../conversation/Conversations.ts"
+import type { AnswerOf } from "../wire/Answers.ts"
 
 type State = Awaited<ReturnType<Conversations["state"]>>
 
@@ -28,7 +29,7 @@ export interface RemoteTools {
     conversationId: string,
     owner: Owner,
     tools: ReadonlyArray<unknown>
-  ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: ReadonlyArray<unknown> }>
+  ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
   readonly result: (
     state: State,
     owner: Owner,

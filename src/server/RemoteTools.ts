@@ -1,5 +1,6 @@
 // `tool.register` and `tool.result`: tools that a client runs itself. Both belong to a connection, for it is the
 // connection that answers for its tools. A result is answered for when it is durable.
+import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf } from "../wire/Operations.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
@@ -22,7 +23,7 @@ const over: ReadonlySet<string> = new Set(["closing", "closed", "archived"])
 export const registerTools = async (
   { conversation_id: id, tools }: FieldsOf<"tool.register">,
   context: OperationContext
-): Promise<Readonly<Record<string, unknown>>> => {
+): Promise<AnswerOf<"tool.register">> => {
   const { desk, owner } = deskOf(context)
   const { calls, head, session } = await context.conversations.state(id)
   if (over.has(session.status))
@@ -48,7 +49,7 @@ const untilDurable = async (context: OperationContext, id: string, callId: strin
 export const takeResult = async (
   { call_id: callId, conversation_id: id, output = "", status = "success" }: FieldsOf<"tool.result">,
   context: OperationContext
-): Promise<Readonly<Record<string, unknown>>> => {
+): Promise<AnswerOf<"tool.result">> => {
   const { desk, owner } = deskOf(context)
   accepted(desk.result(await context.conversations.state(id), owner, callId, { status, output }))
   return { event_id: await untilDurable(context, id, callId) }

@@ -1,6 +1,7 @@
 // What one connection follows: places in topics, places among the followers of everything, derived views, live text
 // and what needs a person. Bounded; when the connection goes, all of it goes.
 import type { DerivedView } from "../conversation/Views.ts"
+import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 import type { Attention } from "./Attention.ts"
@@ -67,7 +68,7 @@ export class Subscriptions {
     }
   }
 
-  private unsubscribe(sub: string): unknown {
+  private unsubscribe(sub: string): AnswerOf<"unsubscribe"> {
     const leave = this.open.get(sub)
     if (leave === undefined) throw new OperationFailed("not_found", `there is no subscription ${sub.slice(0, 80)}`)
     leave()
@@ -75,12 +76,12 @@ export class Subscriptions {
     return {}
   }
 
-  private subscribeAttention(): unknown {
+  private subscribeAttention(): AnswerOf<"attention.subscribe"> {
     if (!this.open.has(ATTENTION)) this.open.set(ATTENTION, this.following.attention.follow(this.outlet))
     return { sub: ATTENTION }
   }
 
-  private async subscribe(fields: Subscribe): Promise<unknown> {
+  private async subscribe(fields: Subscribe): Promise<AnswerOf<"subscribe">> {
     const filter = this.filterOf(fields)
     if (fields.conversation_id === "*") return this.subscribeAll(fields, filter)
     if (fields.cursors !== undefined || fields.since_ms !== undefined) {
@@ -118,7 +119,7 @@ export class Subscriptions {
     return { sub, leave: () => reader.leave() }
   }
 
-  private subscribeAll(fields: Subscribe, filter: RuneFilter): unknown {
+  private subscribeAll(fields: Subscribe, filter: RuneFilter): AnswerOf<"subscribe"> {
     const { after = 0, cursors = {}, since_ms: sinceMs, view = "runes" } = fields
     if (view !== "runes") throw new OperationFailed("bad_request", 'a subscription to "*" has the view runes')
     if (after !== "tail" && after > 0) {

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import { OpenEnvelope } from "../rune/Envelope.ts"
 import { AgentId, ConversationId } from "../rune/Ids.ts"
 import { Count, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
+import { AttentionItem } from "./Answers.ts"
 import { errorCodes } from "./Codes.ts"
 import { roles } from "./Operations.ts"
 
@@ -54,10 +55,7 @@ export const LiveText = Schema.Struct({
 
 export const AttentionChange = Schema.Struct({
   change: Schema.Literals(["raised", "changed", "resolved"]),
-  conversation_id: ConversationId,
-  type: Schema.Literals(["approval", "question", "suspended", "notice"]),
-  event_id: Count,
-  title: Schema.String
+  ...AttentionItem.fields
 })
 
 const pushed = <Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct({ sub: Schema.String, ...fields })

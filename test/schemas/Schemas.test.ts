@@ -11,6 +11,8 @@ import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { definitions } from "#src/rune/Kinds.ts"
 import { decode, encode, isKnown } from "#src/rune/Rune.ts"
+import { answers, Changed } from "#src/wire/Answers.ts"
+import { operationNames, operations } from "#src/wire/Operations.ts"
 import { schemaFiles } from "../support/schemaFiles.ts"
 
 const root = join(import.meta.dirname, "..", "..", "schemas")
@@ -24,7 +26,8 @@ const validator = () => new Ajv2020({ strict: true, allErrors: true })
 
 describe("schemas", () => {
   it("are committed as the code generates them (node test/support/generateSchemas.ts rewrites them)", () => {
-    expect([...listed("rune"), ...listed("wire"), ...listed("examples")].sort()).toEqual([...files.keys()].sort())
+    const folders = ["rune", "wire", "answers", "examples"].flatMap(listed)
+    expect([...folders, "operations.json"].sort()).toEqual([...files.keys()].sort())
     for (const [path, text] of files) expect(read(path), path).toBe(text)
   })
 
@@ -57,6 +60,21 @@ describe("schemas", () => {
     expect(post({ ...request, content: 5 })).toBe(false)
     expect(post({ ...request, op: "message.past" })).toBe(false)
   })
+
+  it.each(operationNames)(
+    "of the answer to %s are closed to what is no answer, and open to fields that come later",
+    (name) => {
+      const accepts = validator().compile(JSON.parse(read(`answers/${name}.json`)))
+      expect(accepts("done")).toBe(false)
+      expect(accepts([])).toBe(false)
+      const { mutates } = operations[name]
+      if (mutates) {
+        expect(accepts({})).toBe(false)
+        expect(accepts({ event_id: "1" })).toBe(false)
+      }
+      if (Object.is(answers[name], Changed)) expect(accepts({ event_id: 1, more: true })).toBe(true)
+    }
+  )
 
   it("of pushed frames and answers accept what the server sends", () => {
     const pushed = validator().compile(JSON.parse(read("wire/pushed.json")))

@@ -1,5 +1,5 @@
 /**
- * Writes schemas/rune, schemas/wire and schemas/examples. A file named in schemas/released.json
+ * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples and schemas/operations.json. A file named in schemas/released.json
  * is never rewritten with other bytes: its shape needs a new version and a step in
  * src/rune/Upcaster.ts. `--release` adds every present file to that list.
  */
@@ -22,7 +22,7 @@ if (changed.length > 0) {
   process.exit(1)
 }
 
-for (const folder of ["rune", "wire", "examples"]) {
+for (const folder of ["rune", "wire", "answers", "examples"]) {
   mkdirSync(join(root, folder), { recursive: true })
   for (const name of readdirSync(join(root, folder))) {
     if (!files.has(`${folder}/${name}`)) rmSync(join(root, folder, name))

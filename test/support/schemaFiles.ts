@@ -1,15 +1,16 @@
 /**
- * Computes every file under schemas/rune, schemas/wire and schemas/examples from the
- * kinds, the operations and their examples. Same input, same bytes: keys keep the
- * order of the schema.
+ * Computes every file under schemas/rune, schemas/wire, schemas/answers and schemas/examples,
+ * and schemas/operations.json, from the kinds, the operations, their answers and the examples.
+ * Same input, same bytes: keys keep the order of the schema.
  */
 import * as Schema from "effect/Schema"
 import { envelopeFields } from "#src/rune/Envelope.ts"
 import type { PayloadSchema } from "#src/rune/KindDefinition.ts"
 import { definitions, type Kind } from "#src/rune/Kinds.ts"
 import { steps } from "#src/rune/Upcaster.ts"
+import { answers } from "#src/wire/Answers.ts"
 import { Answer, ErrorBody, Hello, Pushed, Ticket, Welcome } from "#src/wire/Frames.ts"
-import { operationNames, requestSchema } from "#src/wire/Operations.ts"
+import { type OperationName, operationNames, operations, requestSchema } from "#src/wire/Operations.ts"
 import { exampleRune, oldPayloadExamples } from "./runeExamples.ts"
 
 const idOf = (kind: string, version: number): string => `urn:echs:rune:${kind}:v${version}`
@@ -44,6 +45,22 @@ const wireDocument = (name: string, schema: Schema.ConstraintCodec<unknown, unkn
   }
 }
 
+/** The `ok` of the answer to an operation. */
+const answerDocument = (name: OperationName) => ({
+  ...wireDocument(name, answers[name]),
+  $id: `urn:echs:answer:${name}:v1`,
+  title: `answer to ${name}`
+})
+
+/** Where a generator of clients begins: every operation, who may ask for it, and the files that describe it. */
+const operationTable = () =>
+  Object.fromEntries(
+    operationNames.map((name) => {
+      const { mutates, role } = operations[name]
+      return [name, { mutates, role, request: `wire/${name}.json`, answer: `answers/${name}.json` }]
+    })
+  )
+
 /** The same schema where no object of named fields takes others: requests are refused, everything else may grow. */
 const closed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(closed)
@@ -73,7 +90,9 @@ export const schemaFiles = (): ReadonlyMap<string, string> => {
   }
   for (const name of operationNames) {
     files.set(`wire/${name}.json`, render(closed(wireDocument(name, requestSchema(name)))))
+    files.set(`answers/${name}.json`, render(answerDocument(name)))
   }
+  files.set("operations.json", render(operationTable()))
   for (const [name, schema] of Object.entries(frames)) {
     files.set(`wire/${name}.json`, render(wireDocument(name, schema)))
   }

@@ -1,10 +1,36 @@
 // LMDB puts that are on disk when they resolve. `overlappingSync` is off because with it the promise resolves before the
-// flush; keys are 32-bit integers, the cheapest it has.
+// flush; keys are 32-bit integers, the cheapest it has. It comes from a package of its own, because nothing else needs it
+// and because it is the only one that would run a script when it is installed.
+import { execFileSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { createRequire } from "node:module"
 import { join } from "node:path"
-import { type Database, open } from "lmdb"
 import { drive, nothing, type Subject, timed } from "./sampling.ts"
 import { body, conversationsKeyed, recordsBefore } from "./settings.ts"
 import type { Keying } from "./sqlite.ts"
+
+interface Database {
+  readonly put: (key: number, value: Buffer) => Promise<boolean>
+  readonly transaction: (action: () => void) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+interface Lmdb {
+  readonly open: (options: Readonly<Record<string, string | boolean>>) => Database
+}
+
+const rivals = join(import.meta.dirname, "..", "rivals")
+
+/** Installed at the first use, as its lockfile says, and without its script. */
+const loadLmdb = (): Lmdb => {
+  if (!existsSync(join(rivals, "node_modules", "lmdb")))
+    execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
+      cwd: rivals,
+      stdio: ["ignore", "ignore", "inherit"],
+      shell: process.platform === "win32"
+    })
+  return createRequire(join(rivals, "package.json"))("lmdb")
+}
 
 const keyingText: Readonly<Record<Keying, string>> = {
   keyed: "keyed over 1,000 conversations",
@@ -28,12 +54,12 @@ const makeKeys = (keying: Keying): (() => number) => {
 
 export const makeLmdb = (directory: string, outstanding: number, keying: Keying): Subject => {
   const nextKey = makeKeys(keying)
-  let database: Database<Buffer, number> | undefined
+  let database: Database | undefined
   return {
     name: lmdbName(outstanding, keying),
     prepare: async () => {
       const path = join(directory, `lmdb-${keying}-${outstanding}`)
-      const opened: Database<Buffer, number> = open({
+      const opened = loadLmdb().open({
         path,
         keyEncoding: "uint32",
         encoding: "binary",
@@ -41,7 +67,7 @@ export const makeLmdb = (directory: string, outstanding: number, keying: Keying)
         noMemInit: true
       })
       await opened.transaction(() => {
-        for (let put = 0; put < conversationsKeyed * recordsBefore; put++) opened.put(nextKey(), body)
+        for (let put = 0; put < conversationsKeyed * recordsBefore; put++) void opened.put(nextKey(), body)
       })
       database = opened
     },

@@ -1,7 +1,8 @@
 // A client as plain as it can be: sends frames, keeps what comes, waits for what a test names. Knows the protocol by its
-// text alone, so that it cannot share a mistake with the product's client.
+// text and its schemas alone, so that it cannot share a mistake with the product's client.
 import { once } from "node:events"
 import { type ClientOptions, WebSocket } from "ws"
+import { mustMatch } from "./answers.ts"
 
 export type Json = Readonly<Record<string, unknown>>
 export interface Answer {
@@ -42,6 +43,7 @@ export class Socket {
   }
 
   private take(frame: Json): void {
+    if ("attention" in frame) mustMatch("wire/pushed.json", frame)
     if ("sub" in frame) this.pushed.push(frame)
     else this.answers.set(frame["id"] as string | null, frame as unknown as Answer)
     this.look()
@@ -79,6 +81,7 @@ export class Socket {
   async ok(op: string, fields: Json = {}): Promise<Json> {
     const { error, ok } = await this.ask(op, fields)
     if (ok === undefined) throw new Error(`${op} failed: ${JSON.stringify(error)}`)
+    mustMatch(op === "hello" ? "wire/welcome.json" : `answers/${op}.json`, ok)
     return ok
   }
 
@@ -86,6 +89,7 @@ export class Socket {
   async error(op: string, fields: Json = {}): Promise<NonNullable<Answer["error"]>> {
     const { error, ok } = await this.ask(op, fields)
     if (error === undefined) throw new Error(`${op} succeeded: ${JSON.stringify(ok)}`)
+    mustMatch("wire/error.json", error)
     return error
   }
 

@@ -1,0 +1,283 @@
+/**
+ * What every operation answers with when it is done: the `ok` of its answer frame. Handlers and the client take
+ * their types from here, and the schemas in `schemas/answers` are made of it. Answers may grow: readers
+ * ignore fields they do not know.
+ */
+import * as Schema from "effect/Schema"
+import { AgentId, CallId, ConversationId, PlanId, Sha256Hex, TaskId, TurnId } from "../rune/Ids.ts"
+import { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
+import { Amount, Budget, Count, ErrorInfo, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
+import { ApprovalScope, Learns, ShownAs } from "../rune/kinds/tool.ts"
+import type { OperationName } from "./Operations.ts"
+
+const optional = Schema.optionalKey
+const { Array: List, NullOr, String: Text, Struct } = Schema
+
+/** Sums over model calls. */
+export const UsageTotals = Struct({
+  input_tokens: Count,
+  output_tokens: Count,
+  cached_tokens: Count,
+  reasoning_tokens: Count,
+  usd: Amount
+})
+
+const SessionState = Schema.Literals(["created", "active", "paused", "suspended", "closing", "closed", "archived"])
+const AttentionState = Schema.Literals([
+  "starting",
+  "running",
+  "idle",
+  "awaiting_input",
+  "awaiting_approval",
+  "error",
+  "closed"
+])
+const Doing = Schema.Literals([
+  "initialized",
+  "idle",
+  "thinking",
+  "tool_use",
+  "waiting_for_permission",
+  "compacting",
+  "exited"
+])
+const TurnState = Schema.Literals([
+  "idle",
+  "streaming",
+  "processing",
+  "tool_executing",
+  "hooks_running",
+  "retry_waiting",
+  "completed",
+  "interrupted",
+  "error"
+])
+
+const told = {
+  conversation_id: ConversationId,
+  state: SessionState,
+  labels: Schema.Record(Text, Text),
+  created_ms: Count,
+  updated_ms: Count,
+  last_event_id: Count,
+  attention: AttentionState,
+  turns: Count,
+  usage: UsageTotals
+}
+
+/** A line of a list of conversations. */
+export const ConversationItem = Struct({
+  ...told,
+  title: Text,
+  forked_from: optional(Text),
+  /** There is work that a restart goes on with. */
+  unfinished: Schema.Boolean,
+  /** The log cannot be read to its end; what is shown is what could be. */
+  damaged: optional(Text)
+})
+
+/** A question that waits for a person. */
+export const ApprovalItem = Struct({
+  conversation_id: ConversationId,
+  call_id: CallId,
+  agent_id: NullOr(AgentId),
+  /** The agents from the root to the one that asks, by id and by name. */
+  agent_path: List(AgentId),
+  agent_names: List(Text),
+  tool_name: Text,
+  arguments: JsonValue,
+  arguments_hash: Sha256Hex,
+  policy_reason: Text,
+  shown_as: NullOr(ShownAs),
+  asked_ms: NullOr(Count),
+  expires_ms: NullOr(Count),
+  choices: List(ApprovalScope),
+  /** What allowing it for longer would be written down as. */
+  learns: NullOr(Learns)
+})
+
+export const AgentItem = Struct({
+  agent_id: AgentId,
+  role: Text,
+  name: NullOr(Text),
+  model: Text,
+  parent_id: NullOr(AgentId),
+  status: Schema.Literals(["spawning", "idle", "running_turn", "terminated", "failed"]),
+  doing: Doing,
+  attention: AttentionState,
+  turn_id: NullOr(TurnId),
+  turn_status: NullOr(TurnState),
+  queued: Count,
+  turns: Count,
+  tool_calls: Count,
+  usage: UsageTotals,
+  last_error: NullOr(Struct({ ...ErrorInfo.fields, event_id: Count }))
+})
+
+export const TaskItem = Struct({
+  task: PlanTask,
+  status: Schema.Literals(["pending", "assigned", "running", "completed", "failed", "cancelled"]),
+  agent_id: NullOr(AgentId),
+  attempts: Count,
+  starts: Count,
+  /** Why the last attempt failed. */
+  failure: NullOr(ErrorInfo),
+  result: NullOr(Text),
+  evidence: List(Evidence),
+  note: NullOr(Text)
+})
+
+/** A goal that is pursued, or was last. */
+export const PlanItem = Struct({
+  plan_id: PlanId,
+  status: Schema.Literals(["goal_received", "planning", "executing", "blocked", "reviewing", "goal_met", "stopped"]),
+  goal: Text,
+  auto_start: Schema.Boolean,
+  max_parallel: NullOr(Ordinal),
+  budget: NullOr(Budget),
+  options: GoalOptions,
+  started_ms: Count,
+  attempts: Count,
+  planner_turns: Count,
+  base: NullOr(WorkspaceBase),
+  proposed: NullOr(Count),
+  needs_approval: NullOr(Text),
+  approver: NullOr(Text),
+  /** Goes up with every plan that is handed in; a yes or no says which one it is about. */
+  revision: Count,
+  tasks: List(TaskItem),
+  critic_id: NullOr(AgentId),
+  evidence: List(Evidence),
+  verdicts: List(Struct({ verdict: Verdict, mark: Text })),
+  blocks: Count,
+  progress_tokens: Count,
+  blocked_task_ids: List(TaskId),
+  iterations: Count,
+  replans: Count,
+  last_verdict: NullOr(Verdict),
+  reason: NullOr(Text)
+})
+
+/** The conversation at a glance. */
+export const ConversationSummary = Struct({
+  ...told,
+  title: NullOr(Text),
+  reason: NullOr(Text),
+  workspace: NullOr(Text),
+  root_agent_id: NullOr(AgentId),
+  agents: List(AgentItem),
+  agents_alive: Count,
+  working: Schema.Boolean,
+  pending_approvals: List(ApprovalItem),
+  cost_usd: Amount,
+  tool_calls: Count,
+  plan: NullOr(PlanItem)
+})
+
+/** Something that waits for a person, or that one should know. */
+export const AttentionItem = Struct({
+  conversation_id: ConversationId,
+  title_of_conversation: NullOr(Text),
+  type: Schema.Literals(["approval", "question", "plan", "suspended", "notice"]),
+  event_id: Count,
+  agent_id: NullOr(AgentId),
+  agent_path: List(AgentId),
+  call_id: NullOr(CallId),
+  title: Text,
+  since_ms: NullOr(Count),
+  expires_ms: NullOr(Count)
+})
+
+/** What happened since a time. */
+export const WindowFigures = Struct({
+  since_ms: Schema.Int,
+  conversations: Count,
+  runes: Count,
+  turns_started: Count,
+  turns_completed: Count,
+  turns_failed: Count,
+  turns_interrupted: Count,
+  tool_results: Count,
+  usage: Struct({ input_tokens: Count, output_tokens: Count, cached_tokens: Count, reasoning_tokens: Count }),
+  cost_usd: Amount,
+  /** Conversations that were too many to be counted. */
+  left_out: optional(Count)
+})
+
+const openCall = { call_id: CallId, tool_name: Text, arguments: JsonValue }
+export const OpenToolCall = Struct(openCall)
+
+const changed = { event_id: Count }
+export const Changed = Struct(changed)
+
+/** Items of conversations out of memory too; `left_out` says how many conversations were too many to be asked. */
+const fromAll = <Item extends Schema.ConstraintCodec<unknown, unknown>>(item: Item) =>
+  Struct({ items: List(item), left_out: optional(Count) })
+
+/** Figures of the whole server, by name; more may come. */
+const serverFigures = Schema.Record(Text, JsonValue)
+
+export const answers = {
+  "conversation.create": Struct({ conversation_id: ConversationId, root_agent_id: AgentId, ...changed }),
+  "conversation.list": Struct({ items: List(ConversationItem), next_cursor: optional(Text) }),
+  "conversation.get": ConversationSummary,
+  "conversation.pause": Changed,
+  "conversation.resume": Changed,
+  "conversation.unsuspend": Changed,
+  "conversation.close": Changed,
+  "conversation.archive": Changed,
+  "conversation.restore": Changed,
+  "conversation.fork": Struct({ conversation_id: ConversationId, ...changed }),
+  /** One of `turn_id`, when a turn was started, and `queued`, how many wait. */
+  "message.post": Struct({ ...changed, turn_id: optional(TurnId), queued: optional(Count) }),
+  "goal.submit": Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
+  "plan.approve": Changed,
+  "plan.reject": Changed,
+  "plan.cancel": Changed,
+  "approval.list": fromAll(ApprovalItem),
+  /** `learnt`: whether a permission for good could be written down. */
+  "approval.approve": Struct({ ...changed, learnt: optional(Schema.Boolean) }),
+  "approval.deny": Changed,
+  "turn.interrupt": Changed,
+  "turn.retry": Changed,
+  "tool.retry": Changed,
+  "hook.retry": Changed,
+  "agent.spawn": Struct({ agent_id: AgentId, ...changed }),
+  "agent.message": Changed,
+  "agent.kill": Changed,
+  "agent.list": Struct({ items: List(AgentItem) }),
+  "budget.set": Changed,
+  /** `since_ms` comes with "*": what to come back with. */
+  subscribe: Struct({ sub: Text, head: Count, since_ms: optional(Schema.Int) }),
+  unsubscribe: Schema.Record(Text, JsonValue),
+  "attention.subscribe": Struct({ sub: Text }),
+  "attention.list": fromAll(AttentionItem),
+  "tool.register": Struct({
+    ...changed,
+    tools: List(Text),
+    /** Calls of these tools that were asked for and are not over. */
+    open: List(OpenToolCall),
+    /** Those of them that have started and wait for their result. */
+    waiting: List(Struct({ ...openCall, attempt: Ordinal }))
+  }),
+  "tool.result": Changed,
+  "harness.list": Struct({ items: List(JsonValue) }),
+  "harness.send": Changed,
+  "harness.interrupt": Changed,
+  /** Of a conversation, or of the server; `window` where one was asked for. */
+  stats: Schema.Union([
+    Struct({
+      agents_alive: Count,
+      cost_usd: Amount,
+      last_event_id: Count,
+      tool_calls: Count,
+      turns: Count,
+      usage: UsageTotals,
+      window: optional(WindowFigures)
+    }),
+    serverFigures
+  ])
+} as const satisfies Readonly<Record<OperationName, Schema.ConstraintCodec<unknown, unknown>>>
+
+/** As it comes over the wire: ids are plain text. */
+export type AnswerOf<Name extends OperationName> = (typeof answers)[Name]["Encoded"]

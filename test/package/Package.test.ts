@@ -156,7 +156,7 @@ process.stdout.write(JSON.stringify(Object.keys(operations).length))
 
   it("has types for all of that", () => {
     writeFileSync(
-      join(folder, "use.ts"),
+      join(folder, "use.mts"),
       `import { Client } from "echs/client"
 import { Runelog } from "echs/runelog"
 import { type RunningServer, startServer } from "echs/server"
@@ -188,7 +188,7 @@ items[0]?.nothing
       "--types",
       "node"
     ]
-    const run = spawnSync(process.execPath, [compiler, ...options, "use.ts"], { cwd: folder, encoding: "utf8" })
+    const run = spawnSync(process.execPath, [compiler, ...options, "use.mts"], { cwd: folder, encoding: "utf8" })
     expect(run.stdout + run.stderr).toBe("")
   })
 })

@@ -197,6 +197,52 @@ describe("a checkpoint beside a seal", () => {
   })
 })
 
+describe("a checkpoint beside a removal", () => {
+  it("keeps the journal of a removal that is under way, so that a start finishes it", async () => {
+    const disk = new DiskSim()
+    const places = { first: `${directory}/runelog/first`, second: `${directory}/runelog/second` }
+    const began = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const halfGone = Promise.withResolvers<void>()
+    const never = new Promise<void>(() => undefined)
+    const removeTree = async (path: string): Promise<void> => {
+      if (path === places.first) {
+        began.resolve()
+        await release.promise
+      }
+      if (path !== places.second) return disk.removeTree(path)
+      // The machine stops when one of its files is gone.
+      const [one] = (await disk.list(path)).filter(({ name }) => name.endsWith(".seg"))
+      await disk.remove(`${path}/${one!.name}`)
+      await disk.syncDirectory(path)
+      halfGone.resolve()
+      return never
+    }
+    const limits = { segmentBytes: 1000 }
+    const runelog = await openSmall({ disk: withCalls(disk, { removeTree }), limits })
+    for (const log of ["first", "second", "third"]) await fill(runelog, log, 1, 30)
+    await runelog.checkpoint()
+    void runelog.remove("first")
+    await began.promise
+    const checkpoint = runelog.checkpoint()
+    await settle()
+    // Durable while the checkpoint waits for the files of the first one.
+    void runelog.remove("second")
+    await settle()
+    release.resolve()
+    await halfGone.promise
+    await checkpoint
+    for (let seed = 0; seed < 20; seed++) {
+      const crashed = disk.crash(seed)
+      const after = await openSmall({ disk: crashed, limits })
+      expect(await after.list(), `seed ${seed}`).toEqual(["third"])
+      expect(await after.head("second"), `seed ${seed}`).toBe(0)
+      await after.close()
+      expect((await verify({ directory, disk: crashed })).problems).toEqual([])
+    }
+  })
+})
+
 describe("sealing behind commits", () => {
   const deltas = async (runelog: Runelog, from: number, to: number): Promise<void> => {
     for (let eventId = from; eventId <= to; eventId++) {

@@ -10,6 +10,7 @@ import { Archive } from "#src/store/Archive.ts"
 import { readManifest } from "#src/store/ArchiveFile.ts"
 import { limits } from "#src/store/Limits.ts"
 import { RuneStore } from "#src/store/RuneStore.ts"
+import { withCalls } from "../runelog/Fixture.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { seedFor } from "../support/seed.ts"
 import { KIB, type Place, places, Scribe, smallLimits } from "./support.ts"
@@ -234,6 +235,40 @@ describe("an archive", () => {
     expect(await new Archive({ runelog: subject.runelog, disk, directory: "/data" }).has(scribe.conversationId)).toBe(
       false
     )
+  })
+
+  it("is read back before its log goes: bytes that the disk wrote wrong leave the log", async () => {
+    const scribe = longLife()
+    const { conversationId: id } = scribe
+    await closed(subject, scribe)
+    const before = await readAll(subject.store, id)
+    let isWrong = true
+    const openFile: Disk["open"] = async (name, mode) => {
+      const file = await disk.open(name, mode)
+      if (!isWrong || !name.endsWith(".arc.tmp") || mode !== "create") return file
+      const write: typeof file.write = (buffer, offset, length, position) => {
+        const bytes = Buffer.from(buffer.subarray(offset, offset + length))
+        // The header is whole; one bit of what follows it is not.
+        if (position === 16) bytes[length >> 1]! ^= 1
+        return file.write(bytes, 0, length, position)
+      }
+      return new Proxy(file, {
+        get: (target, member) => {
+          if (member === "write") return write
+          const value = Reflect.get(target, member) as unknown
+          return typeof value === "function" ? value.bind(target) : value
+        }
+      })
+    }
+    const lying = withCalls(disk, { open: openFile })
+    const archive = new Archive({ runelog: subject.runelog, disk: lying, directory: "/data" })
+    await expect(archive.commit(id)).rejects.toMatchObject({ _tag: "ArchiveDamaged" })
+    expect(await subject.runelog.list()).toEqual([id])
+    expect(await disk.list("/data/archive")).toEqual([])
+    isWrong = false
+    await archive.commit(id)
+    expect(await subject.runelog.list()).toEqual([])
+    expect((await readAll(subject.store, id)).length).toBeLessThanOrEqual(before.length)
   })
 
   it("that finds no room leaves the log, and can be made later", async () => {

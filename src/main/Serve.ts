@@ -249,10 +249,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     })
     const { server, traces } = door
     writeServerInfo(dataDirectory, { url: server.url, pid: process.pid, started_ms: Date.now(), version })
-    const unfinished = new Set([...store.catalog.unfinished(), ...store.runelog.recovered.logs])
-    const recovered = conversations.recover(unfinished as Iterable<string> as Iterable<ConversationId>)
-    void recovered.then((found) => reportRecovery(log, found))
     let closing: Promise<void> | undefined
+    const recovered = goOn({ store, conversations, log, isClosing: () => closing !== undefined })
     const close = async (): Promise<void> => {
       const drainMs = options.drainMs ?? limits.drainMs
       const isDone = await within(drainMs, stop({ server, conversations, store, recovered, closeTools }))
@@ -313,6 +311,29 @@ const within = async (ms: number, work: Promise<void>): Promise<boolean> => {
 const reportRecovery = (log: Log, { failed, loaded, resumed }: Recovered): void => {
   if (loaded > 0 || failed.length > 0) log.write("info", "recovered", { loaded, resumed, failed: failed.length })
   for (const error of failed) log.write("error", "a conversation cannot go on", { cause: describeError(error) })
+}
+
+interface Recovering {
+  readonly store: Store
+  readonly conversations: Running["conversations"]
+  readonly log: Log
+  readonly isClosing: () => boolean
+}
+
+/** Lets unfinished work go on; resolves when what was known of at once is loaded. */
+const goOn = ({ conversations, isClosing, log, store }: Recovering): Promise<Recovered> => {
+  const recover = (ids: Iterable<string>): Promise<Recovered> => conversations.recover(ids as Iterable<ConversationId>)
+  const unfinished = new Set([...store.catalog.unfinished(), ...store.runelog.recovered.logs])
+  const recovered = recover(unfinished)
+  void recovered.then((found) => reportRecovery(log, found))
+  // A catalogue that was behind, or had to be filled again, knows only when it has caught up who else has work.
+  const recoverMissed = async (): Promise<void> => {
+    if (store.catalog.openState === "clean" || isClosing()) return
+    const missed = await recover(store.catalog.unfinished().filter((id) => !unfinished.has(id)))
+    if (!isClosing()) reportRecovery(log, missed)
+  }
+  void store.caughtUp.then(recoverMissed, () => undefined)
+  return recovered
 }
 
 const figuresOf = (store: Store): Readonly<Record<string, number>> => {

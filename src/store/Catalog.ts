@@ -1,15 +1,17 @@
 // The catalogue: listing, searching and finding unfinished work among many conversations without opening their logs.
 // It follows the logs, a moment behind, and is never trusted over them: rows are folded from durable runes, whatever is
-// missing, old or in doubt is folded again, and a database that cannot be used is set aside and filled anew.
+// missing, old or in doubt is folded again, and a database that cannot be used is set aside and filled anew. Nothing that
+// happens to it stops anybody: who asks meanwhile gets what there is, and is told that it is being rebuilt.
 import type { Disk } from "#runelog/Disk.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { type CheckOptions, type CheckReport, checkCatalog } from "./CatalogCheck.ts"
-import { CatalogDatabase, type Folded, isUnusable, MEMORY, type OpenState } from "./CatalogDatabase.ts"
+import type { CatalogDatabase, Folded, OpenState } from "./CatalogDatabase.ts"
 import { foldRow, moveHead } from "./CatalogFold.ts"
+import { type CatalogFault, CatalogHandle, messageOf } from "./CatalogHandle.ts"
 import { type ListPage, type ListRequest, listRows } from "./CatalogList.ts"
 import { CatalogPending, type Pending } from "./CatalogPending.ts"
 import { type CatalogRow, emptyRow, type RowState, rowOf } from "./CatalogRow.ts"
-import { removeIfThere } from "./Files.ts"
+import { ListInvalid } from "./Errors.ts"
 import { isExpired, mergeOutcome, noteOutcome, type Outcome } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
 import type { RunePage } from "./Page.ts"
@@ -25,12 +27,7 @@ export interface CatalogSource {
   readonly archivedRow: (conversationId: string) => Promise<RowState | undefined>
 }
 
-export interface CatalogFault {
-  readonly path: string
-  readonly reason: string
-  /** Where an unusable database was moved. */
-  readonly movedTo?: string
-}
+export type { CatalogFault } from "./CatalogHandle.ts"
 
 export interface CatalogOptions {
   readonly source: CatalogSource
@@ -41,6 +38,8 @@ export interface CatalogOptions {
   readonly directoryId: string
   readonly nowMs?: () => number
   readonly flushMs?: number
+  readonly rowEveryMs?: number
+  readonly monotonicMs?: () => number
   readonly onFault?: (fault: CatalogFault) => void
 }
 
@@ -48,38 +47,41 @@ const SLICE_ROWS = 1000
 
 export class Catalog {
   private readonly options: CatalogOptions
-  private database: CatalogDatabase
-  /** How the database was found. */
-  readonly openState: OpenState
+  private readonly handle: CatalogHandle
   private readonly pending = new CatalogPending()
   private readonly resident = new Map<string, Folded>()
   private readonly outcomes = new Map<string, Outcome>()
+  /** When rows were written, of those written lately. */
+  private readonly written = new Map<string, number>()
   private timer: NodeJS.Timeout | undefined
   private flushing: Promise<void> | undefined
   private refilling: Promise<void> | undefined
   private closed = false
   private stopped = false
   /** It is known to have a true row of every conversation, or to be about to. */
-  private complete: boolean
+  private complete = false
+  /** It was empty and is being filled from the logs. */
+  private rebuilding = false
 
-  private constructor(options: CatalogOptions, database: CatalogDatabase, openState: OpenState) {
+  private constructor(options: CatalogOptions, open: (onReplaced: () => void) => CatalogHandle) {
     this.options = options
-    this.database = database
-    this.openState = openState
-    this.complete = openState === "clean"
+    this.handle = open(() => this.replaced())
+    this.complete = this.openState === "clean"
+    this.rebuilding = this.openState === "fresh"
   }
 
   static async open(options: CatalogOptions): Promise<Catalog> {
-    await ensureFile(options)
-    try {
-      const { catalog, state } = CatalogDatabase.open(options.path, options.directoryId)
-      return new Catalog(options, catalog, state)
-    } catch (error) {
-      await setAside(options, error)
-      await ensureFile(options)
-      const { catalog } = CatalogDatabase.open(options.path, options.directoryId)
-      return new Catalog(options, catalog, "fresh")
-    }
+    let onReplaced = (): void => undefined
+    const handle = await CatalogHandle.open({ ...options, onReplaced: () => onReplaced() })
+    return new Catalog(options, (listener) => {
+      onReplaced = listener
+      return handle
+    })
+  }
+
+  /** How the database was found. */
+  get openState(): OpenState {
+    return this.handle.openState
   }
 
   /** Takes note of durable runes; nobody waits for what follows from it. */
@@ -87,7 +89,7 @@ export class Catalog {
     if (runes.length === 0 || this.closed) return
     for (const rune of runes) if (rune.idempotency_key !== undefined) noteOutcome(this.outcomes, rune)
     this.pending.add(conversationId, runes)
-    this.arm()
+    if (this.pending.growth(conversationId) === undefined) this.arm()
   }
 
   /** The conversation has changed in a way that nobody told: its row follows from the log. */
@@ -100,28 +102,44 @@ export class Catalog {
 
   /** What the catalogue has; what became durable in the last moments may be missing unless it is flushed first. */
   list(request: ListRequest = {}): ListPage {
-    return this.guarded(() => listRows(this.database, request))
+    const page = this.asked((database) => listRows(database, request), { items: [] })
+    const items = page.items.map((row) => this.grown(row))
+    return { ...page, items, ...(this.rebuilding ? { rebuilding: true as const } : {}) }
+  }
+
+  /** The row with the head that fragments have moved since it was written. */
+  private grown(row: CatalogRow): CatalogRow {
+    const growth = this.pending.growth(row.conversation_id)
+    if (growth === undefined || growth.firstEventId !== row.last_event_id + 1) return row
+    const { lastEventId, lastMs } = growth
+    return { ...row, last_event_id: lastEventId, updated_ms: Math.max(row.updated_ms, lastMs) }
   }
 
   get(conversationId: string): CatalogRow | undefined {
-    const found = this.resident.get(conversationId) ?? this.guarded(() => this.database.load(conversationId))
-    return found === undefined ? undefined : rowOf(found.row, found.damaged)
+    const found = this.load(conversationId)
+    return found === undefined ? undefined : this.grown(rowOf(found.row, found.damaged))
+  }
+
+  private load(conversationId: string): Folded | undefined {
+    return this.resident.get(conversationId) ?? this.asked((database) => database.load(conversationId), undefined)
   }
 
   /** Conversations that a restart has to go on with, the newest first. */
   unfinished(): ReadonlyArray<string> {
-    return this.guarded(() => this.database.unfinished())
+    return this.asked((database) => database.unfinished(), [])
   }
 
   /** Conversations in which something happened at or after a time, the newest first. */
   changedSince(sinceMs: number): ReadonlyArray<string> {
-    return this.guarded(() => this.database.changedSince(sinceMs))
+    const grown = this.pending.grownSince(sinceMs)
+    const changed = this.asked((database) => database.changedSince(sinceMs), [])
+    return grown.length === 0 ? changed : [...new Set([...grown, ...changed])]
   }
 
   /** Every conversation in a state, for housekeeping; others get their turn in between. */
   async *inState(state: CatalogRow["state"]): AsyncGenerator<string> {
     for (let after = ""; ; ) {
-      const slice = this.guarded(() => this.database.inState(state, after, SLICE_ROWS))
+      const slice = this.asked((database) => database.inState(state, after, SLICE_ROWS), [])
       yield* slice
       const last = slice[slice.length - 1]
       if (last === undefined) return
@@ -131,39 +149,52 @@ export class Catalog {
   }
 
   count(): number {
-    return this.guarded(() => this.database.count())
+    return this.asked((database) => database.count(), 0)
   }
 
   /** What became of a command with this key, in any conversation; nothing when it is new or was forgotten. */
   outcome(key: string): Outcome | undefined {
-    const stored = this.guarded(() => this.database.outcome(key))
+    const stored = this.asked((database) => database.outcome(key), undefined)
     const fresh = this.outcomes.get(key)
     const outcome = fresh === undefined ? stored : mergeOutcome(stored, fresh)
     return outcome === undefined || isExpired(outcome, this.nowMs) ? undefined : outcome
   }
 
-  /** Resolves when everything observed before the call is in the database, or was found not to go in. */
+  /** Resolves when everything observed before the call is shown by lists, or was found not to go in. */
   async flush(): Promise<void> {
+    await this.flushNow("changed")
+  }
+
+  private async flushNow(which: "due" | "changed" | "all"): Promise<void> {
     while (this.flushing !== undefined) await this.flushing
     if (this.closed || (this.pending.size === 0 && this.outcomes.size === 0)) return
     this.disarm()
-    this.flushing = this.flushAll().finally(() => {
+    const changed = this.pending.conversations(which === "all" ? "all" : "changed")
+    const due = which === "due" ? changed.filter((conversationId) => this.isDue(conversationId)) : changed
+    this.flushing = this.flushAll(due).finally(() => {
       this.flushing = undefined
-      if (this.pending.size > 0) this.arm()
+      if (this.pending.conversations("changed").length > 0) this.arm()
     })
     await this.flushing
+  }
+
+  /** A row that changes all the time is written now and then. */
+  private isDue(conversationId: string): boolean {
+    const writtenMs = this.written.get(conversationId)
+    return writtenMs === undefined || this.monotonicMs - writtenMs >= this.rowEveryMs
   }
 
   /** Compares the catalogue with the logs and folds what differs. */
   async check(options: CheckOptions): Promise<CheckReport> {
     const { source } = this.options
+    const database = this.handle.current
     const suffices = options.only === "all" || (options.only === "presence" && this.openState !== "unclean")
     const report = await checkCatalog(
       {
         conversations: source.conversations,
         head: source.head,
         known: (conversationId) => this.get(conversationId)?.last_event_id,
-        rows: (after, count) => this.guarded(() => this.database.heads(after, count)),
+        rows: (after, count) => this.asked((database) => database.heads(after, count), []),
         doubt: (conversationId) => this.doubt(conversationId),
         flush: () => this.flush(),
         doubted: () => this.pending.size,
@@ -171,7 +202,11 @@ export class Catalog {
       },
       options
     )
-    if (suffices && !this.stopped) this.complete = true
+    // What was compared may since have been replaced.
+    if (suffices && !this.stopped && this.handle.isSame(database)) {
+      this.complete = true
+      this.rebuilding = false
+    }
     return report
   }
 
@@ -183,15 +218,14 @@ export class Catalog {
   /** Writes what waits and closes the database, marked as complete. */
   async close(): Promise<void> {
     await this.refilling
-    await this.flush()
+    await this.flushNow("all")
     if (this.closed) return
     this.closed = true
     this.disarm()
-    this.database.close({ clean: this.pending.size === 0 && this.complete })
+    this.handle.close({ clean: this.pending.size === 0 && this.complete })
   }
 
-  private async flushAll(): Promise<void> {
-    const due = this.pending.conversations()
+  private async flushAll(due: ReadonlyArray<string>): Promise<void> {
     for (let at = 0; at < due.length; at += limits.catalogSliceRows) {
       const slice = due.slice(at, at + limits.catalogSliceRows)
       if (!(await this.attempt(() => this.flushSlice(slice)))) {
@@ -206,12 +240,18 @@ export class Catalog {
 
   private async flushSlice(conversationIds: ReadonlyArray<string>): Promise<void> {
     const rows = await this.advanceAll(conversationIds)
-    this.transaction(() => {
+    this.transaction((database) => {
       for (const [conversationId, folded] of rows) {
-        if (folded === undefined) this.database.remove(conversationId)
-        else this.database.save(folded)
+        if (folded === undefined) database.remove(conversationId)
+        else database.save(folded)
       }
     })
+    const nowMs = this.monotonicMs
+    for (const conversationId of rows.keys()) {
+      // Behind all others, so that the oldest come first.
+      this.written.delete(conversationId)
+      this.written.set(conversationId, nowMs)
+    }
   }
 
   private async advanceAll(conversationIds: ReadonlyArray<string>): Promise<Map<string, Folded | undefined>> {
@@ -230,8 +270,7 @@ export class Catalog {
 
   /** The row with what is pending folded in, read from the log where something is missing; nothing when it is gone. */
   private async advance(conversationId: string, pending: Pending): Promise<Folded | undefined> {
-    const known = this.resident.get(conversationId) ?? this.guarded(() => this.database.load(conversationId))
-    const start = known ?? { row: emptyRow(conversationId), damaged: undefined }
+    const start = this.load(conversationId) ?? { row: emptyRow(conversationId), damaged: undefined }
     const follows = !pending.behind && pending.firstEventId === start.row.last_event_id + 1
     const folded = follows ? foldPending(start, pending) : await this.foldLog(conversationId, start.row)
     this.resident.delete(conversationId)
@@ -266,22 +305,27 @@ export class Catalog {
 
   private writeOutcomes(): void {
     const outcomes = [...this.outcomes.values()]
-    this.transaction(() => {
-      for (const outcome of outcomes) this.database.saveOutcome(outcome)
-      this.database.forgetOutcomes(this.nowMs - limits.idempotencyTtlMs)
+    this.transaction((database) => {
+      for (const outcome of outcomes) database.saveOutcome(outcome)
+      database.forgetOutcomes(this.nowMs - limits.idempotencyTtlMs)
     })
     for (const outcome of outcomes) if (this.outcomes.get(outcome.key) === outcome) this.outcomes.delete(outcome.key)
   }
 
   private evict(): void {
+    const nowMs = this.monotonicMs
+    for (const [conversationId, writtenMs] of this.written) {
+      if (nowMs - writtenMs < this.rowEveryMs) break
+      this.written.delete(conversationId)
+    }
     for (const conversationId of this.resident.keys()) {
       if (this.resident.size <= limits.catalogResidentRows) return
       this.resident.delete(conversationId)
     }
   }
 
-  private transaction(body: () => void): void {
-    this.guarded(() => this.database.transaction(body))
+  private transaction(body: (database: CatalogDatabase) => void): void {
+    this.handle.use((database) => database.transaction(() => body(database)))
   }
 
   /** False when it failed, which is reported; what was to be written is tried again later. */
@@ -290,50 +334,61 @@ export class Catalog {
       await body()
       return true
     } catch (error) {
-      this.options.onFault?.({ path: this.options.path, reason: messageOf(error) })
+      this.handle.report(error)
       return false
     }
   }
 
-  /** Asks the database. When its file turns out to be damaged, a new one is filled beside everything else. */
-  private guarded<A>(body: () => A): A {
+  /** Asks the database. What it cannot say at this moment is left out; it follows from the logs in any case. */
+  private asked<A>(body: (database: CatalogDatabase) => A, otherwise: A): A {
     try {
-      return body()
+      return this.handle.use(body)
     } catch (error) {
-      if (isUnusable(error)) this.startRefill(error)
-      throw error
+      if (error instanceof ListInvalid) throw error
+      this.handle.report(error)
+      return otherwise
     }
   }
 
-  private startRefill(error: unknown): void {
+  /** What the database held is gone: it is filled from the logs, beside everything else. */
+  private replaced(): void {
+    this.resident.clear()
+    this.complete = false
+    this.rebuilding = true
     if (this.refilling !== undefined || this.closed) return
-    this.refilling = this.attempt(() => this.refill(error)).then(() => {
+    this.refilling = this.attempt(() => this.refill()).then(() => {
       this.refilling = undefined
     })
   }
 
-  /** The database is damaged: it is set aside, and a new one is filled from the logs. */
-  private async refill(error: unknown): Promise<void> {
-    const { directoryId, path } = this.options
+  private async refill(): Promise<void> {
     await nextTurn()
-    this.database.close({ clean: false })
-    await setAside(this.options, error)
-    await ensureFile(this.options)
-    this.database = CatalogDatabase.open(path, directoryId).catalog
-    this.resident.clear()
-    this.complete = false
-    await this.check({ only: "all" })
+    for (let files = 1; this.handle.isReplaced; files++) {
+      while (this.flushing !== undefined) await this.flushing
+      // A disk that spoils one file after the other gets no more of them.
+      await this.handle.renew(files <= limits.catalogFilesMax ? "file" : "memory")
+      this.resident.clear()
+      await this.check({ only: "all" })
+    }
   }
 
   private arm(): void {
     if (this.timer !== undefined || this.flushing !== undefined || this.closed) return
-    this.timer = setTimeout(() => void this.flush(), this.options.flushMs ?? limits.catalogFlushMs)
+    this.timer = setTimeout(() => void this.flushNow("due"), this.options.flushMs ?? limits.catalogFlushMs)
     this.timer.unref()
   }
 
   private disarm(): void {
     clearTimeout(this.timer)
     this.timer = undefined
+  }
+
+  private get rowEveryMs(): number {
+    return this.options.rowEveryMs ?? limits.catalogRowEveryMs
+  }
+
+  private get monotonicMs(): number {
+    return (this.options.monotonicMs ?? performance.now.bind(performance))()
   }
 
   private get nowMs(): number {
@@ -343,26 +398,8 @@ export class Catalog {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 const foldPending = ({ damaged, row }: Folded, pending: Pending): Folded => {
   for (const rune of pending.runes) foldRow(row, rune)
   moveHead(row, { event_id: pending.lastEventId, ts_ms: pending.lastMs })
   return { row, damaged }
-}
-
-/** SQLite would make the file readable for everybody; the disk makes it its owner's. */
-const ensureFile = async ({ disk, path }: CatalogOptions): Promise<void> => {
-  if (path === MEMORY || (await disk.exists(path))) return
-  await (await disk.open(path, "create")).close()
-}
-
-/** Moves a database that cannot be used out of the way, with what belongs to it. */
-const setAside = async ({ disk, onFault, path }: CatalogOptions, error: unknown): Promise<void> => {
-  if (path === MEMORY) throw error
-  let movedTo = `${path}.old`
-  for (let attempt = 2; await disk.exists(movedTo); attempt++) movedTo = `${path}.old${attempt}`
-  for (const suffix of ["-wal", "-shm"]) await removeIfThere(disk, `${path}${suffix}`)
-  if (await disk.exists(path)) await disk.rename(path, movedTo)
-  onFault?.({ path, movedTo, reason: messageOf(error) })
 }

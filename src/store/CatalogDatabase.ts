@@ -1,12 +1,14 @@
 // The catalogue's file: one SQLite database with a row per conversation, its labels and the keys of recent commands.
 // Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
 // format, of another directory or damaged is set aside and filled again.
+
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { crc32 } from "node:zlib"
 import { type CatalogRow, isUnfinished, ROW_FORMAT, type RowState, rowOf } from "./CatalogRow.ts"
 import { mergeOutcome, type Outcome } from "./Idempotency.ts"
 
 /** Raised when a table changes. */
-const SCHEMA_FORMAT = 2
+const SCHEMA_FORMAT = 3
 export const MEMORY = ":memory:"
 
 const schema = `
@@ -74,6 +76,21 @@ export interface Folded {
 export const searchText = (row: RowState): string => {
   const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`)
   return [row.title, row.conversation_id, ...labels].join("\n").toLowerCase()
+}
+
+const SUM_CHARS = 8
+const sumOf = (text: string): string => crc32(text).toString(16).padStart(SUM_CHARS, "0")
+
+/** SQLite keeps no checksums of its own: a row carries one, so that a changed byte is not shown as the truth. */
+const encodeFold = (row: RowState): string => {
+  const text = JSON.stringify(row)
+  return `${sumOf(text)}${text}`
+}
+
+const decodeFold = (fold: string): RowState => {
+  const text = fold.slice(SUM_CHARS)
+  if (fold.slice(0, SUM_CHARS) !== sumOf(text)) throw new Error("a row of the catalogue does not match its checksum")
+  return JSON.parse(text) as RowState
 }
 
 const identity = (directoryId: string): string => `${SCHEMA_FORMAT}.${ROW_FORMAT} ${directoryId}`
@@ -175,7 +192,7 @@ export class CatalogDatabase {
     )
     if (found === undefined) return undefined
     const damaged = found["damaged"] as string | null
-    return { row: JSON.parse(found["fold"] as string) as RowState, damaged: damaged ?? undefined }
+    return { row: decodeFold(found["fold"] as string), damaged: damaged ?? undefined }
   }
 
   /** Writes a row, its labels and what a search finds it by; call it inside a transaction. */
@@ -192,7 +209,7 @@ export class CatalogDatabase {
       row.last_event_id,
       damaged ?? null,
       text,
-      JSON.stringify(row)
+      encodeFold(row)
     ]
     if (before === undefined) {
       const id = this.change(insertRow, conversationId, ...values)
@@ -301,15 +318,18 @@ export class CatalogDatabase {
   }
 }
 
-const SQLITE_CORRUPT = 11
-const SQLITE_NOTADB = 26
+const SQLITE_BUSY = 5
+const SQLITE_LOCKED = 6
+const SQLITE_FULL = 13
+const transient = new Set([SQLITE_BUSY, SQLITE_LOCKED, SQLITE_FULL])
 
-/** The file itself is bad: nothing that is asked of it will go well again. */
-export const isUnusable = (error: unknown): boolean => {
+/** It may go well the next time. Whatever else a database or a row in it brings about is for good: it follows from the
+ * logs again. */
+export const isTransient = (error: unknown): boolean => {
   const { errcode } = error as { readonly errcode?: unknown }
-  return typeof errcode === "number" && ((errcode & 0xff) === SQLITE_CORRUPT || (errcode & 0xff) === SQLITE_NOTADB)
+  return typeof errcode === "number" && transient.has(errcode & 0xff)
 }
 
 /** The row of a database record, as a listing shows it. */
 export const shownRow = (fold: string, damaged: string | null): CatalogRow =>
-  rowOf(JSON.parse(fold) as RowState, damaged ?? undefined)
+  rowOf(decodeFold(fold), damaged ?? undefined)

@@ -19,6 +19,8 @@ export interface ListRequest {
 export interface ListPage {
   readonly items: ReadonlyArray<CatalogRow>
   readonly next_cursor?: string
+  /** The catalogue is being filled from the logs: conversations may be missing. */
+  readonly rebuilding?: true
 }
 
 interface Place {

@@ -13,6 +13,9 @@ export interface Pending {
   behind: boolean
 }
 
+/** Nothing but fragments: they move the head of a row, which is not worth a write. */
+const isGrowth = ({ behind, runes }: Pending): boolean => !behind && runes.length === 0
+
 export class CatalogPending {
   private readonly byConversation = new Map<string, Pending>()
   private readonly runesMax: number
@@ -26,8 +29,24 @@ export class CatalogPending {
     return this.byConversation.size
   }
 
-  conversations(): Array<string> {
-    return [...this.byConversation.keys()]
+  /** Those whose rows have to be written; with `all` also those that only grew by fragments. */
+  conversations(which: "changed" | "all"): Array<string> {
+    const ids: Array<string> = []
+    for (const [id, pending] of this.byConversation) if (which === "all" || !isGrowth(pending)) ids.push(id)
+    return ids
+  }
+
+  /** The newest event of a conversation that only grew by fragments since its row was written. */
+  growth(conversationId: string): Pending | undefined {
+    const pending = this.byConversation.get(conversationId)
+    return pending !== undefined && isGrowth(pending) ? pending : undefined
+  }
+
+  /** Conversations that grew by fragments at or after a time. */
+  grownSince(sinceMs: number): Array<string> {
+    const ids: Array<string> = []
+    for (const [id, pending] of this.byConversation) if (isGrowth(pending) && pending.lastMs >= sinceMs) ids.push(id)
+    return ids
   }
 
   add(conversationId: string, runes: ReadonlyArray<AnyRune>): void {

@@ -35,6 +35,10 @@ export const limits = {
   queryCharsMax: 200,
   /** Catalogue rows are written this long after a change, all that are due together. */
   catalogFlushMs: 200,
+  /** Between two writes of one row by itself; somebody who asks for a list does not wait for it. */
+  catalogRowEveryMs: 1_000,
+  /** Files of a damaged catalogue that are replaced in a row; then it is kept in memory until the next start. */
+  catalogFilesMax: 3,
   /** Rows written in one go, so that nothing else waits long. */
   catalogSliceRows: 128,
   /** Runes that wait to be folded; beyond them the catalogue reads from the log instead. */

@@ -219,7 +219,12 @@ const serverFigures = Schema.Record(Text, JsonValue)
 
 export const answers = {
   "conversation.create": Struct({ conversation_id: ConversationId, root_agent_id: AgentId, ...changed }),
-  "conversation.list": Struct({ items: List(ConversationItem), next_cursor: optional(Text) }),
+  "conversation.list": Struct({
+    items: List(ConversationItem),
+    next_cursor: optional(Text),
+    /** The catalogue is being filled from the logs: conversations may be missing. */
+    rebuilding: optional(Schema.Literal(true))
+  }),
   "conversation.get": ConversationSummary,
   "conversation.pause": Changed,
   "conversation.resume": Changed,

@@ -77,6 +77,30 @@ describe("a server process", () => {
     expect(kinds.filter((kind) => kind === "turn.completed")).toHaveLength(1)
   })
 
+  it("goes on with a turn also when its catalogue was damaged or is gone, and lists it again", async () => {
+    const data = newDirectory()
+    const scenario = join(data, "..", `${data.split("/").at(-1)}.json`)
+    writeFileSync(scenario, JSON.stringify(slow))
+    directories.push(scenario)
+    const first = await start(data)
+    const before = await connect(first)
+    const id = await before.create({ model: `scripted/${scenario}` })
+    await before.ok("subscribe", { conversation_id: id })
+    await before.ok("message.post", { conversation_id: id, content: "go" })
+    await before.rune("turn.assistant_delta", 3)
+    await first.end("SIGTERM")
+    const catalog = join(data, "catalog.sqlite")
+    const bytes = readFileSync(catalog)
+    writeFileSync(catalog, bytes.fill(0x5a, 4096))
+    const server = await start(data)
+    const socket = await connect(server)
+    await socket.ok("subscribe", { conversation_id: id })
+    await socket.rune("turn.completed")
+    for (const name of ["", "-wal", "-shm"]) rmSync(`${catalog}${name}`, { force: true })
+    const list = (await socket.ok("conversation.list", {})) as { readonly items: ReadonlyArray<Json> }
+    expect(list.items.map((item) => item["conversation_id"])).toEqual([id])
+  })
+
   it("refuses a second server on the same data, and a public address without a token", async () => {
     const data = newDirectory()
     await start(data)

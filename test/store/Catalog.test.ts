@@ -1,12 +1,24 @@
 // Goal: the catalogue follows the logs, survives every loss of itself, and is never trusted over them. Method: a store on
 // the real disk; rows missing, ahead, behind; the file deleted, damaged, foreign; the machine dying in between.
-import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync
+} from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import { Catalog, type CatalogFault, type CatalogOptions, type CatalogSource } from "#src/store/Catalog.ts"
+import { CatalogDatabase } from "#src/store/CatalogDatabase.ts"
 import { emptyRow, type RowState } from "#src/store/CatalogRow.ts"
 import { limits } from "#src/store/Limits.ts"
+import { reportCount } from "../support/counts.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 import { conversationIdOf, type Place, realPlace, Scribe } from "./support.ts"
 
 /** Conversations as plain lists of runes. */
@@ -95,6 +107,51 @@ describe("the catalogue", () => {
     const { conversationId, runes } = logs.put(new Scribe(1).begin())
     catalog.observe(conversationId, runes)
     await vi.waitFor(() => expect(catalog.list().items).toHaveLength(1))
+  })
+
+  it("writes no row for fragments, and a row that changes all the time once a second", async () => {
+    let monotonicMs = 0
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const later = async (): Promise<void> => {
+      monotonicMs += 100
+      await vi.advanceTimersByTimeAsync(100)
+      for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const saves = vi.spyOn(CatalogDatabase.prototype, "save")
+    await open({ flushMs: 1, monotonicMs: () => monotonicMs })
+    const scribe = logs.put(new Scribe(1).begin())
+    const tell = (): void => catalog.observe(scribe.conversationId, scribe.runes.slice(told))
+    let told = 0
+    tell()
+    await catalog.flush()
+    expect(saves).toHaveBeenCalledTimes(1)
+    for (let at = 0; at < 50; at++) {
+      told = scribe.runes.length
+      scribe.add("turn.assistant_delta", { content: "x" })
+      tell()
+      await catalog.flush()
+      await later()
+    }
+    expect(saves).toHaveBeenCalledTimes(1)
+    const head = scribe.runes.length
+    expect(heads()).toEqual([[scribe.conversationId, head]])
+    expect(catalog.get(scribe.conversationId)?.last_event_id).toBe(head)
+    expect(catalog.changedSince(scribe.runes.at(-1)!.ts_ms)).toEqual([scribe.conversationId])
+    for (let at = 0; at < 50; at++) {
+      told = scribe.runes.length
+      scribe.add("session.paused", { reason: "x" })
+      tell()
+      await later()
+    }
+    // Five seconds of changes.
+    expect(saves.mock.calls.length - 1).toBeGreaterThanOrEqual(4)
+    expect(saves.mock.calls.length - 1).toBeLessThanOrEqual(6)
+    await catalog.close()
+    saves.mockRestore()
+    vi.useRealTimers()
+    await open()
+    expect(heads()).toEqual([[scribe.conversationId, scribe.runes.length]])
+    expect(logs.reads).toBe(0)
   })
 
   it("reads from the log what it was not told", async () => {
@@ -346,18 +403,107 @@ describe("a database that cannot be used", () => {
     expect(heads()).toEqual([[conversationId, 4]])
   })
 
-  it("in memory is nobody's to replace", async () => {
-    await open({ path: ":memory:" })
+  it("because there is no place for it is kept in memory", async () => {
+    await open({ path: `${place.directory}/no/such/place` })
     expect(catalog.openState).toBe("fresh")
-    await expect(
-      Catalog.open({ source: logs, disk: place.disk, path: `${place.directory}/no/such/place`, directoryId: "x" })
-    ).rejects.toThrow()
+    const { conversationId, runes } = logs.put(new Scribe(1).begin())
+    catalog.observe(conversationId, runes)
+    await catalog.flush()
+    expect(heads()).toEqual([[conversationId, 4]])
+    expect(faults.at(-1)?.reason).toContain("in memory")
+  })
+
+  it("because one row in it is not what was written is filled again", async () => {
+    const { conversationId } = await filled()
+    alter("UPDATE conversations SET fold = '{'")
+    await open()
+    expect(catalog.list()).toMatchObject({ items: [], rebuilding: true })
+    await vi.waitFor(() => expect(catalog.list()).not.toHaveProperty("rebuilding"))
+    expect(heads()).toEqual([[conversationId, 4]])
+  })
+
+  it("answers all the same while it is replaced, and says so", async () => {
+    const { conversationId } = await filled()
+    await open()
+    expect(catalog.list()).not.toHaveProperty("rebuilding")
+    damagePages()
+    expect([catalog.list().rebuilding, catalog.count(), catalog.unfinished()]).toEqual([true, 0, []])
+    expect([catalog.get(conversationId), catalog.outcome("k"), catalog.changedSince(0)]).toEqual([
+      undefined,
+      undefined,
+      []
+    ])
+    await vi.waitFor(() => expect(catalog.list()).not.toHaveProperty("rebuilding"))
+    expect(heads()).toEqual([[conversationId, 4]])
+  })
+
+  it("is replaced a few times, then kept in memory", async () => {
+    await filled()
+    await open()
+    const { heads: real } = CatalogDatabase.prototype
+    // A disk on which every file goes bad.
+    const spoilt = vi.spyOn(CatalogDatabase.prototype, "heads").mockImplementation(function (
+      this: CatalogDatabase,
+      ...range
+    ) {
+      if (this.database.location() === null) return real.apply(this, range)
+      throw Object.assign(new Error("disk I/O error"), { errcode: 10 })
+    })
+    await catalog.check({ only: "all" })
+    await vi.waitFor(() => expect(catalog.list()).not.toHaveProperty("rebuilding"))
+    expect(readdirSync(place.directory).filter((name) => name.includes(".old"))).toHaveLength(limits.catalogFilesMax)
+    expect(heads()).toHaveLength(1)
+    spoilt.mockRestore()
+  })
+
+  it("whatever was done to its bytes, at rest or under way, stops nobody and is true again", async () => {
+    const scribes = Array.from({ length: 40 }, (_, at) => logs.put(new Scribe(at).begin({ title: `title ${at}` })))
+    const { random, report } = damages("catalogue")
+    for (let round = 0; round < ROUNDS; round++) {
+      await open()
+      await catalog.check({ only: "all" })
+      await catalog.close()
+      const isUnderWay = random() < 0.5
+      if (isUnderWay) await open()
+      damageFile(random)
+      if (!isUnderWay) await open()
+      for (const { conversationId } of scribes) catalog.get(conversationId)
+      const before = catalog.list({ limit: 200 })
+      expect(before.rebuilding === true || before.items.length <= scribes.length).toBe(true)
+      catalog.observe(scribes[0]!.conversationId, scribes[0]!.runes)
+      await catalog.check({ only: "all" })
+      await vi.waitFor(() => expect(catalog.list()).not.toHaveProperty("rebuilding"))
+      expect(new Set(catalog.list({ limit: 200 }).items.map(({ conversation_id: id }) => id)).size).toBe(scribes.length)
+      await catalog.close()
+      for (const name of readdirSync(place.directory)) rmSync(`${place.directory}/${name}`, { recursive: true })
+    }
+    report(ROUNDS)
   })
 
   const alter = (sql: string): void => {
     const database = new DatabaseSync(path())
     database.exec(sql)
     database.close()
+  }
+
+  const ROUNDS = 60
+
+  const damages = (name: string) => {
+    const random = randomFrom(seedFor(name))
+    return { random, report: (count: number) => reportCount("catalogues damaged at random", count) }
+  }
+
+  /** Flips, blanks, cuts, removes or replaces the file. */
+  const damageFile = (random: () => number): void => {
+    const bytes = readFileSync(path())
+    const at = Math.floor(random() * bytes.length)
+    const kind = Math.floor(random() * 5)
+    if (kind === 0) for (let flip = 0; flip < 40; flip++) bytes[Math.floor(random() * bytes.length)]! ^= 0xff
+    if (kind === 1) bytes.fill(0, at, Math.min(bytes.length, at + 4096))
+    if (kind <= 1) writeFileSync(path(), bytes, { flag: "r+" })
+    if (kind === 2) truncateSync(path(), at)
+    if (kind >= 3) rmSync(path())
+    if (kind === 4) mkdirSync(path())
   }
 
   /** Overwrites everything behind the first page, under the open database. */

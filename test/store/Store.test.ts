@@ -5,6 +5,8 @@ import { readdirSync, rmSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import type { Disk } from "#runelog/Disk.ts"
+import { makeDiskNode } from "#runelog/DiskNode.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { Rune } from "#src/rune/Rune.ts"
@@ -134,9 +136,8 @@ describe("the store", () => {
     expect(exit).toMatchObject({ _tag: "DirectoryLocked" })
     await store.close()
     await store.close()
-    await expect(
-      Store.open({ ...options(place.directory), catalogPath: `${place.directory}/no/where` })
-    ).rejects.toThrow()
+    const disk: Disk = { ...makeDiskNode(), removeTree: () => Promise.reject(new Error("no")) }
+    await expect(Store.open({ ...options(place.directory), disk })).rejects.toThrow("no")
     store = await Store.open(options(place.directory))
   })
 

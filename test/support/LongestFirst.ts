@@ -24,6 +24,7 @@ export const longest: ReadonlyArray<string> = [
   "test/runelog/Cut.test.ts",
   "test/e2e/server.test.ts",
   "test/tool/process/Processes.test.ts",
+  "test/package/Package.test.ts",
   "test/e2e/goal.test.ts",
   "test/security/canary.test.ts",
   "test/server/Server.test.ts",

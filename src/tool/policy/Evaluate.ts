@@ -5,7 +5,7 @@ import type { ApprovalScope } from "../../rune/kinds/tool.ts"
 import { type Lasting, learnt } from "./Learn.ts"
 import { applies, type Facts, factsOf } from "./Match.ts"
 import type { Evaluate, Grant, PolicyQuestion, PolicyVerdict } from "./Port.ts"
-import { type Rule, readRule } from "./Rule.ts"
+import { lineOf, type Rule, readRule } from "./Rule.ts"
 
 /** What the configured rules say together. */
 export interface Ruling {
@@ -30,15 +30,25 @@ const because = (rule: Rule): string => (rule.reason === undefined ? "" : `: ${r
 
 const verbs = { allow: "allows", ask: "asks about", deny: "denies" } as const
 
+/** Names the very line, word for word: whoever wrote it, or allowed it for good, has seen what it runs. */
+const isExact = ({ command }: Rule): boolean =>
+  command !== undefined && lineOf(command).commands.every((words) => !words.some((word) => /^\*\*?$/u.test(word)))
+
+/**
+ * A rule that may be about a call makes a question of it, unless a later one is certain: one that denies it, or, where the
+ * doubt is about a command, one that allows exactly this line.
+ */
 const rulingOf = (facts: Facts): Ruling => {
   const { rules, tool_name: name } = facts.question
+  let doubt: (Ruling & { readonly isAboutCommand: boolean }) | undefined
   for (const [index, value] of rules.entries()) {
     const rule = ruleOf(value)
     if (typeof rule === "string") {
       return { decision: "ask", reason: `rule ${index + 1} of the policy cannot be read (${rule})` }
     }
     const answer = applies(rule, facts)
-    if (answer === "yes") {
+    const isOutweighed = rule.decision === "allow" && doubt !== undefined && !(doubt.isAboutCommand && isExact(rule))
+    if (answer === "yes" && !isOutweighed) {
       return {
         decision: rule.decision,
         reason: `rule ${index + 1} ${verbs[rule.decision]} ${name}${because(rule)}`,
@@ -46,10 +56,12 @@ const rulingOf = (facts: Facts): Ruling => {
       }
     }
     if (answer === "unsure") {
-      return { decision: "ask", reason: `rule ${index + 1} may be about this ${name} call${because(rule)}` }
+      const reason = doubt?.reason ?? `rule ${index + 1} may be about this ${name} call${because(rule)}`
+      const isAboutCommand = rule.command !== undefined && doubt?.isAboutCommand !== false
+      doubt = { decision: "ask", reason, isAboutCommand }
     }
   }
-  return { decision: "none", reason: "" }
+  return doubt === undefined ? { decision: "none", reason: "" } : { decision: "ask", reason: doubt.reason }
 }
 
 /** What the rules alone say: neither mode nor permissions. */

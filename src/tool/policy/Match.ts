@@ -3,7 +3,8 @@
 import { absolutePath, isInside, matchesHost, matchesName, matchesPath, mayMatchBelow } from "./Glob.ts"
 import type { PolicyQuestion } from "./Port.ts"
 import { lineOf, patternsOf, type Rule } from "./Rule.ts"
-import { type ParsedCommand, parseCommand, programName, runsOthers, type SimpleCommand } from "./Shell.ts"
+import { type ParsedCommand, parseCommand, programName, type SimpleCommand } from "./Shell.ts"
+import { isSimple } from "./Simple.ts"
 
 export type Applies = "yes" | "no" | "unsure"
 
@@ -68,6 +69,10 @@ const matchesAnywhere = (pattern: ReadonlyArray<string>, [program = "", ...words
   return matchesArguments([wanted, ...rest], [name, ...words])
 }
 
+/** Some uses of a program are meant: whether another use comes to the same, its words do not tell. */
+const isSameProgram = ([wanted = "", ...rest]: ReadonlyArray<string>, [program = ""]: SimpleCommand): boolean =>
+  rest.some((word) => word !== "**") && matchesWord(programName(wanted), programName(program))
+
 const commandApplies = (rule: Rule, { command, question }: Facts): Applies => {
   if (command === undefined || rule.command === undefined) return "no"
   const isCertain = command._tag === "Understood" && question.access.stateful !== true
@@ -85,7 +90,9 @@ const commandApplies = (rule: Rule, { command, question }: Facts): Applies => {
       ? commands.some((one) => matchesAnywhere(wanted.commands[0]!, one))
       : isWholeLine && commands.every((one, index) => matchesAnywhere(wanted.commands[index]!, one))
   if (stops) return "yes"
-  return !isCertain || commands.some(runsOthers) ? "unsure" : "no"
+  const isOther = (one: SimpleCommand): boolean =>
+    isSimple(one) && !wanted.commands.some((pattern) => isSameProgram(pattern, one))
+  return isCertain && commands.every(isOther) ? "no" : "unsure"
 }
 
 const pathsMeant = (rule: Rule, { reads, writes }: Facts): ReadonlyArray<string> =>

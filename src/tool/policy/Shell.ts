@@ -218,16 +218,5 @@ export const parseCommand = (text: string): ParsedCommand => {
   }
 }
 
-/** Programs that run the program that their arguments name. */
-const wrappers: ReadonlySet<string> = new Set([
-  ..."sudo doas su env nice nohup timeout stdbuf setsid xargs watch find parallel ssh nsenter unshare chroot".split(
-    " "
-  ),
-  ..."sh bash dash zsh ksh fish busybox npx strace ltrace script flock ionice chrt taskset systemd-run".split(" ")
-])
-
 /** The name of a program without the directory it is in. */
 export const programName = (program: string): string => program.slice(program.lastIndexOf("/") + 1)
-
-/** It runs another program, so a rule against a command cannot be sure of it. */
-export const runsOthers = ([program = ""]: SimpleCommand): boolean => wrappers.has(programName(program))

@@ -20,6 +20,8 @@ export interface Facts {
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
   readonly command: ParsedCommand | undefined
+  /** Its command is understood, and none of its programs starts another. */
+  readonly isSimple: boolean
   /** Where its address leads; nothing when it is no address. */
   readonly place: Place | undefined
   readonly wantsNetwork: boolean
@@ -38,11 +40,13 @@ export const placeOf = (url: string): Place | undefined => {
 export const factsOf = (question: PolicyQuestion): Facts => {
   const { access, workspace } = question
   const absolute = (path: string): string => absolutePath(path, workspace)
+  const command = access.command === undefined ? undefined : parseCommand(access.command)
   return {
     question,
     reads: (access.reads ?? []).map(absolute),
     writes: (access.writes ?? []).map(absolute),
-    command: access.command === undefined ? undefined : parseCommand(access.command),
+    command,
+    isSimple: command?._tag === "Understood" && access.stateful !== true && command.line.commands.every(isSimple),
     place: access.url === undefined ? undefined : placeOf(access.url),
     wantsNetwork: access.network === true
   }
@@ -73,7 +77,7 @@ const matchesAnywhere = (pattern: ReadonlyArray<string>, [program = "", ...words
 const isSameProgram = ([wanted = "", ...rest]: ReadonlyArray<string>, [program = ""]: SimpleCommand): boolean =>
   rest.some((word) => word !== "**") && matchesWord(programName(wanted), programName(program))
 
-const commandApplies = (rule: Rule, { command, question }: Facts): Applies => {
+const commandApplies = (rule: Rule, { command, isSimple: isAllSimple, question }: Facts): Applies => {
   if (command === undefined || rule.command === undefined) return "no"
   const isCertain = command._tag === "Understood" && question.access.stateful !== true
   if (rule.decision === "allow" && !isCertain) return "no"
@@ -90,9 +94,9 @@ const commandApplies = (rule: Rule, { command, question }: Facts): Applies => {
       ? commands.some((one) => matchesAnywhere(wanted.commands[0]!, one))
       : isWholeLine && commands.every((one, index) => matchesAnywhere(wanted.commands[index]!, one))
   if (stops) return "yes"
-  const isOther = (one: SimpleCommand): boolean =>
-    isSimple(one) && !wanted.commands.some((pattern) => isSameProgram(pattern, one))
-  return isCertain && commands.every(isOther) ? "no" : "unsure"
+  if (!isAllSimple) return "unsure"
+  const isMeant = commands.some((one) => wanted.commands.some((pattern) => isSameProgram(pattern, one)))
+  return isMeant ? "unsure" : "no"
 }
 
 const pathsMeant = (rule: Rule, { reads, writes }: Facts): ReadonlyArray<string> =>

@@ -114,7 +114,7 @@ describe("submit_plan", () => {
     expect(story.plan.needs_approval).toMatch(/asked about: rule 1 may be about/)
     await submit("make test")
     expect(story.plan.needs_approval).toMatch(/asked about: rule 2 asks about bash/)
-    await submit("npm test")
+    await submit("ls a.txt")
     expect(story.plan.needs_approval).toBeNull()
   })
 })
@@ -187,7 +187,7 @@ describe("update_plan", () => {
     }
     expect(messageOf(await change("curl example.org"))).toMatch(/a\.evidence: the policy denies this command/)
     expect(messageOf(await change("make test"))).toMatch(/a\.evidence: this command is asked about/)
-    expect((await change("npm test")).status).toBe("success")
+    expect((await change("ls a.txt")).status).toBe("success")
   })
 
   it("leaves a note of a worker on its own task", async () => {

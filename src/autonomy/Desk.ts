@@ -7,20 +7,23 @@ import type { ConversationState, PlanState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { WorkspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolConversation } from "../tool/Port.ts"
+import type { CommandRuling } from "../tool/policy/CommandRules.ts"
 import type { ProcessPort } from "../tool/process/Port.ts"
 
 /** Runs the programs that show whether a task is done. */
 export interface Runner extends Pick<ProcessPort, "run"> {
   /** The operating system holds what it runs. */
   readonly contained: boolean
-  /** What the rules of the policy say about a program before it is run for an agent, or for none in particular. */
+  /** What the policy says about a program before it is run for an agent, or for none in particular. */
   readonly ruling: (state: ConversationState, agentId: AgentId | null, argv: ReadonlyArray<string>) => RunnerRuling
 }
 
-export interface RunnerRuling {
-  readonly decision: "allow" | "ask" | "deny" | "none"
-  readonly reason: string
-}
+export type RunnerRuling = CommandRuling
+
+type Argv = ReadonlyArray<string>
+
+/** Who approves a plan where nobody has to. */
+export const selfApprover = "auto_start"
 
 export interface Tools {
   readonly runner: Runner | undefined
@@ -50,6 +53,24 @@ export const modelOf = (state: ConversationState): string =>
 
 /** Whether the commands of a plan may run without a person having seen them: only where something holds them. */
 export const maySelfApprove = (runner: Runner | undefined): boolean => runner?.contained === true
+
+/** A person said yes to the plan as it is, with its commands before their eyes. */
+const isApprovedByPerson = ({ plan }: ConversationState): boolean =>
+  plan !== null && plan.approver !== null && plan.approver !== selfApprover
+
+/** Whether a command of the evidence may be run now, and why not. */
+export const refusalOf = (
+  runner: Runner,
+  state: ConversationState,
+  agentId: AgentId | null,
+  argv: Argv
+): string | undefined => {
+  const { decision, reason } = runner.ruling(state, agentId, argv)
+  if (decision === "deny") return `the policy denies it: ${reason}`
+  return decision === "ask" && !isApprovedByPerson(state)
+    ? `it is asked about, and nobody said yes: ${reason}`
+    : undefined
+}
 
 /** Nothing a check does may change a workspace that is only to be read. */
 export const writableOf = (state: ConversationState, directory: string): ReadonlyArray<string> =>

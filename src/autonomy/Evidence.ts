@@ -4,7 +4,7 @@ import { workspaceOf } from "../machine/Select.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
-import { type Tools, writableOf } from "./Desk.ts"
+import { refusalOf, type Tools, writableOf } from "./Desk.ts"
 import { limits } from "./Limits.ts"
 import { judgeReport } from "./Report.ts"
 
@@ -28,15 +28,14 @@ const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {
 
 const failed = (spec: EvidenceSpec, detail: string): Evidence => ({ spec, passed: false, detail: cut(detail) })
 
-/** Why the rules of the policy keep a check from being made, if they do. */
+/** Why the policy keeps a check from being made, if it does. */
 export const denialOf = (
   { runner }: Pick<Tools, "runner">,
   spec: EvidenceSpec,
   { agentId, state }: Pick<Place, "agentId" | "state">
 ): string | undefined => {
-  if (spec.type !== "command") return undefined
-  const ruling = runner?.ruling(state, agentId, spec.command)
-  return ruling?.decision === "deny" ? ruling.reason : undefined
+  if (spec.type !== "command" || runner === undefined) return undefined
+  return refusalOf(runner, state, agentId, spec.command)
 }
 
 type Spec<Type extends EvidenceSpec["type"]> = Extract<EvidenceSpec, { readonly type: Type }>
@@ -50,7 +49,7 @@ const checkCommand = async (
   const { runner } = tools
   if (runner === undefined) return failed(spec, "this server runs no commands")
   const denial = denialOf(tools, spec, place)
-  if (denial !== undefined) return failed(spec, `it was not run, the policy denies it: ${denial}`)
+  if (denial !== undefined) return failed(spec, `it was not run, ${denial}`)
   const { signal, state } = place
   try {
     const ended = await runner.run({

@@ -11,7 +11,7 @@ import type { AgentId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { baseOf } from "./Changes.ts"
-import { type Desk, modelOf, offer, planOf } from "./Desk.ts"
+import { type Desk, modelOf, offer, planOf, selfApprover } from "./Desk.ts"
 import { checkEvidence, denialOf, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
 import { agentPrefix } from "./Keeper.ts"
@@ -73,7 +73,7 @@ export class Pursuit {
         return this.submit({
           _tag: "AdvancePlan",
           plan_id: plan.plan_id,
-          step: { _tag: "ApprovePlan", payload: { plan_id: plan.plan_id, approver: "auto_start" } }
+          step: { _tag: "ApprovePlan", payload: { plan_id: plan.plan_id, approver: selfApprover } }
         })
       case "AwaitPerson":
         return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }))

@@ -97,7 +97,8 @@ const makeRunner = (
     const issue = check({ workspace, unsafe_workspace })
     if (issue !== undefined) return { decision: "deny", reason: issue }
     const all = [...(policy?.rules ?? []), ...rules()]
-    return commandRuling(argv, { rules: all, workspace, nowMs: state.last_ms, contained })
+    const mode = policy?.mode ?? "auto"
+    return commandRuling(argv, { rules: all, workspace, nowMs: state.last_ms, contained, mode, grants: state.grants })
   }
 })
 

@@ -8,17 +8,25 @@ import { checkEvidence, evidenceText } from "#src/autonomy/Evidence.ts"
 import { judgeReport } from "#src/autonomy/Report.ts"
 import type { EvidenceSpec } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
+import { type CommandPlace, commandRuling } from "#src/tool/policy/CommandRules.ts"
+import type { PolicyMode } from "#src/tool/policy/Port.ts"
 import { TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { Story } from "../support/story.ts"
 
 const workspaces = useWorkspaces()
 const command = (...argv: ReadonlyArray<string>): EvidenceSpec => ({ type: "command", command: argv, expected_exit: 0 })
 
-const place = (workspace: string | undefined, mode: "auto" | "read_only" = "auto") => ({
+const place = (workspace: string | undefined, mode: PolicyMode = "full_access") => ({
   state: new Story().create({ policy: { mode }, ...(workspace === undefined ? {} : { workspace }) }).state,
   agentId: null,
   sinceMs: Date.now() - 60_000,
   signal: new AbortController().signal
+})
+
+/** The same, in a plan that somebody approved. */
+const approvedBy = <P extends ReturnType<typeof place>>(approver: string, where: P): P => ({
+  ...where,
+  state: { ...where.state, plan: { approver, tasks: [] } as never }
 })
 
 const tools = (more: Partial<Tools> = {}): Tools => ({
@@ -70,7 +78,7 @@ describe("a command", () => {
     const found = await checkEvidence(tools({ runner }), [long, long, long], place(workspace))
     expect(found).toHaveLength(1)
     expect(found[0]?.detail).toMatch(/^….*2000$/s)
-    await checkEvidence(tools({ runner }), [long], place(workspace, "read_only"))
+    await checkEvidence(tools({ runner }), [long], approvedBy("ann", place(workspace, "read_only")))
     expect(asked).toEqual([[workspace], []])
   })
 
@@ -84,18 +92,48 @@ describe("a command", () => {
       command("sh", "-c", "true && touch c.txt"),
       command("bash", "-c", "touch 'd.txt'")
     ]
-    const found = await checkEvidence(
-      tools({ runner }),
-      [...forms, command("test", "!", "-e", "a.txt")],
-      place(workspace)
-    )
+    const found = await checkEvidence(tools({ runner }), [...forms, command("ls", "-a")], place(workspace))
     expect(found.map(({ passed }) => passed)).toEqual([false, false, false, false, true])
     for (const one of found.slice(0, 4)) {
       expect(one.exit_code).toBeUndefined()
       expect(one.detail).toBe("it was not run, the policy denies it: rule 1 denies bash: leave no marks")
     }
-    expect(runner.commands).toEqual(["test ! -e a.txt"])
+    expect(runner.commands).toEqual(["ls -a"])
     expect(readdirSync(workspace)).toEqual([])
+  })
+
+  it.each(["auto", "read_only"] as const)("is run in %s with the yes of a person, and not without", async (mode) => {
+    const workspace = workspaces.make()
+    const runner = new TestRunner()
+    const touch = command("touch", "a.txt")
+    const where = place(workspace, mode)
+    const reason = mode === "auto" ? "bash changes things, and the policy is auto" : "the policy is read_only"
+    for (const unasked of [where, approvedBy("auto_start", where)])
+      expect(await checkEvidence(tools({ runner }), [touch], unasked)).toEqual([
+        { spec: touch, passed: false, detail: `it was not run, it is asked about, and nobody said yes: ${reason}` }
+      ])
+    expect(runner.commands).toEqual([])
+    expect(readdirSync(workspace)).toEqual([])
+    expect(await checkEvidence(tools({ runner }), [touch], approvedBy("ann", where))).toMatchObject([{ passed: true }])
+    expect(runner.commands).toEqual(["touch a.txt"])
+    runner.rules = [{ decision: "deny", command: ["touch", "**"] }]
+    expect(await checkEvidence(tools({ runner }), [touch], approvedBy("ann", where))).toMatchObject([{ passed: false }])
+  })
+
+  it("is run in auto where a rule or a permission given before allows exactly it, and in read_only not even then", async () => {
+    const rule = { decision: "allow", tool: "bash", command: ["touch", "a.txt"] }
+    const grant = { tool_name: "bash", scope: "session", arguments_hash: "", expires_ms: null, rule } as const
+    const touch = ["touch", "a.txt"]
+    const at = (more: Partial<CommandPlace>) =>
+      commandRuling(touch, {
+        ...{ rules: [], grants: [], workspace: undefined, nowMs: 0, contained: true, mode: "auto", ...more }
+      }).decision
+    expect([at({}), at({ rules: [rule] }), at({ grants: [grant] })]).toEqual(["ask", "allow", "allow"])
+    const mode = "read_only"
+    expect([at({ mode }), at({ mode, rules: [rule] }), at({ mode, grants: [grant] })]).toEqual(["ask", "ask", "ask"])
+    expect(at({ mode, rules: [{ ...rule, decision: "deny" }] })).toBe("deny")
+    expect(at({ mode: "full_access" })).toBe("allow")
+    expect(at({ mode: "full_access", contained: false })).toBe("ask")
   })
 
   it("is not run when the work is cut off", async () => {

@@ -119,6 +119,37 @@ describe("submit_plan", () => {
   })
 })
 
+describe("a plan with commands as evidence", () => {
+  it.each([
+    ["auto", /asked about: bash changes things, and the policy is auto/],
+    ["read_only", /asked about: the policy is read_only/],
+    ["full_access", null]
+  ] as const)("waits for a person where the policy would ask about them: %s", async (mode, why) => {
+    const story = planning()
+    story.run({ _tag: "UpdateConfig", changes: { policy: { mode } } })
+    await run(submitPlan, { tasks: [written("a")] }, contextIn(story, leadId))
+    expect(story.plan.needs_approval).toBeNull()
+    const commands = [written("a", { evidence: [{ type: "command", command: "make test" }] })]
+    await run(submitPlan, { tasks: commands }, contextIn(story, leadId))
+    if (why === null) expect(story.plan.needs_approval).toBeNull()
+    else expect(story.plan.needs_approval).toMatch(why)
+  })
+
+  it("takes no other command later, and those that a person has seen again", async () => {
+    const seen = task("a", { evidence: [{ type: "command", command: ["make", "test"], expected_exit: 0 }] })
+    const story = new PlanStory().planned([seen])
+    story.run({ _tag: "UpdateConfig", changes: { policy: { mode: "auto" } } })
+    const add = (id: string, command: ReadonlyArray<string>) =>
+      run(
+        updatePlanTool,
+        { add: [written(id, { evidence: [{ type: "command", command }] })] },
+        contextIn(story, leadId)
+      )
+    expect(messageOf(await add("b", ["make", "clean"]))).toMatch(/b\.evidence: this command is asked about/)
+    expect(await add("c", ["make", "test"])).toMatchObject({ status: "success" })
+  })
+})
+
 describe("update_plan", () => {
   const blocked = () =>
     new PlanStory()

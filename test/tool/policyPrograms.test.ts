@@ -206,7 +206,8 @@ describe("under a rule against rm", () => {
   })
 
   it("each is asked about or denied for the evidence of a goal as well", () => {
-    const place = { rules: denyRm, workspace: "/w", nowMs: 0, contained: true }
+    const mode = "full_access"
+    const place = { rules: denyRm, workspace: "/w", nowMs: 0, contained: true, mode, grants: [] } as const
     for (const line of removing) expect(commandRuling(["sh", "-c", line], place).decision, line).toMatch(/^(ask|deny)$/)
     expect(commandRuling(["env", "rm", "x"], place).decision).toBe("ask")
     expect(commandRuling(["bash", "x.sh"], place).decision).toBe("ask")

@@ -13,6 +13,7 @@ const unheld = "its evidence runs commands, and no sandbox holds them"
 
 interface Ruled extends RunnerRuling {
   readonly task_id: TaskId
+  readonly command: ReadonlyArray<string>
 }
 
 /** What the rules of the policy say about the commands of the evidence, before any of them is run. */
@@ -23,8 +24,8 @@ const ruledCommands = (
 ): ReadonlyArray<Ruled> =>
   tasks.flatMap(({ evidence: specs = [], task_id }) =>
     specs.flatMap((spec) => {
-      const ruling = spec.type === "command" ? runner?.ruling(state, null, spec.command) : undefined
-      return ruling === undefined ? [] : [{ ...ruling, task_id }]
+      if (spec.type !== "command" || runner === undefined) return []
+      return [{ ...runner.ruling(state, null, spec.command), task_id, command: spec.command }]
     })
   )
 
@@ -57,6 +58,11 @@ const unseen = (changes: ReadonlyArray<PlanChange>): ReadonlyArray<string> =>
     .flatMap((one) => ("task" in one && holdsCommand([one.task]) ? one.task.task_id : []))
     .map((id) => `${id}.evidence: a command cannot be added now, no sandbox holds it: name a file or a report instead`)
 
+const commandsOf = (tasks: ReadonlyArray<PlanTask>): ReadonlyArray<string> =>
+  tasks.flatMap(({ evidence = [] }) =>
+    evidence.flatMap((spec) => (spec.type === "command" ? JSON.stringify(spec.command) : []))
+  )
+
 /** What cannot come into a plan that is pursued already: nobody is asked about it any more. */
 export const refusedChanges = (
   tools: Tools,
@@ -68,8 +74,10 @@ export const refusedChanges = (
     state,
     changes.flatMap((one) => ("task" in one ? one.task : []))
   )
+  // Commands of the plan as it stands were allowed, by the policy or by a person; they may be named again.
+  const seen = new Set(commandsOf((state.plan?.tasks ?? []).map(({ task }) => task as PlanTask)))
   const asked = rulings
-    .filter(({ decision }) => decision === "ask")
+    .filter(({ command, decision }) => decision === "ask" && !seen.has(JSON.stringify(command)))
     .map(
       ({ reason, task_id }) => `${task_id}.evidence: this command is asked about, and nobody is asked now: ${reason}`
     )

@@ -121,7 +121,7 @@ export class Story {
     this.approvals += 1
   }
 
-  /** Where nothing holds its commands, a plan waits for a person. */
+  /** Its commands are asked about before any of them runs. */
   private async judge({ needs_approval: why, plan_id: planId, revision, tasks }: Payload): Promise<void> {
     const { client, conversationId, terminal } = this.options
     const plan = { conversation_id: conversationId, plan_id: String(planId) }

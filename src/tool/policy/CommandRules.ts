@@ -1,7 +1,8 @@
-// What the rules of a policy say about a program that the server starts for the agents of a conversation without a call
-// of theirs, such as the evidence of a task: the same as about the same command of the tool `bash`. Only rules count
-// here; who may start it otherwise is for whoever starts it.
-import { type Ruling, rulingFor } from "./Evaluate.ts"
+// What the policy says about a program that the server starts for the agents of a conversation without a call of theirs,
+// such as the evidence of a task: the same as about the same command of the tool `bash`. Where nothing may be changed it is
+// for a person to say yes to exactly this command, whatever rules and permissions allow.
+import { evaluate, rulingFor } from "./Evaluate.ts"
+import type { Grant, PolicyMode, PolicyQuestion } from "./Port.ts"
 
 export interface CommandPlace {
   /** Those of the conversation before those of the server. */
@@ -9,6 +10,14 @@ export interface CommandPlace {
   readonly workspace: string | undefined
   readonly nowMs: number
   readonly contained: boolean
+  readonly mode: PolicyMode
+  /** Given for calls of `bash` before. */
+  readonly grants: ReadonlyArray<Grant>
+}
+
+export interface CommandRuling {
+  readonly decision: "allow" | "ask" | "deny"
+  readonly reason: string
 }
 
 const quoted = (word: string): string => (/^[\w./:=@%+,-]+$/u.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
@@ -22,9 +31,9 @@ const lineOf = (argv: ReadonlyArray<string>): string => {
 
 export const commandRuling = (
   argv: ReadonlyArray<string>,
-  { contained, nowMs, rules, workspace }: CommandPlace
-): Pick<Ruling, "decision" | "reason"> => {
-  const { decision, reason } = rulingFor({
+  { contained, grants, mode, nowMs, rules, workspace }: CommandPlace
+): CommandRuling => {
+  const question: PolicyQuestion = {
     tool_name: "bash",
     mutating: true,
     effect_class: "effect",
@@ -33,11 +42,16 @@ export const commandRuling = (
     contained,
     access: { command: lineOf(argv) },
     arguments_hash: "",
-    mode: "auto",
+    mode,
     rules,
-    grants: [],
+    grants,
     workspace,
     now_ms: nowMs
-  })
-  return { decision, reason }
+  }
+  if (mode !== "read_only") {
+    const { reason, verdict } = evaluate(question)
+    return { decision: verdict, reason }
+  }
+  const { decision, reason } = rulingFor(question)
+  return decision === "deny" ? { decision, reason } : { decision: "ask", reason: "the policy is read_only" }
 }

@@ -22,7 +22,11 @@ export class TestRunner implements Runner {
   }
 
   ruling: Runner["ruling"] = (state, _agentId, argv): RunnerRuling =>
-    commandRuling(argv, { rules: this.rules, workspace: undefined, nowMs: state.last_ms, contained: this.contained })
+    commandRuling(argv, {
+      ...{ rules: this.rules, workspace: undefined, nowMs: state.last_ms, contained: this.contained },
+      mode: state.session.config.policy?.mode ?? "full_access",
+      grants: state.grants
+    })
 
   run(request: ProcessRequest): Promise<ProcessEnded> {
     this.commands.push(request.argv.join(" "))

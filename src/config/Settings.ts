@@ -1,7 +1,7 @@
 // The settings of a server: flag, then environment, then `<data>/config.json`, then default. A setting that makes no
 // sense is an error that names it and where it came from; nothing is guessed.
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import { isAbsolute, join } from "node:path"
 import type { Environment } from "./Environment.ts"
 
 export interface TokenSetting {
@@ -22,6 +22,8 @@ export interface ServerSettings {
   readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** MCP servers that every conversation has, by name. */
   readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** What commands find besides the system, the runtimes and their workspace, and what they never find. */
+  readonly sandbox: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
 }
 
 export interface SettingFlags {
@@ -119,6 +121,21 @@ const recordsOf = (setting: string, value: unknown): ServerSettings["providers"]
   throw new SettingInvalid(setting, "it must be an object of objects")
 }
 
+const pathsOf = (setting: string, value: unknown): ReadonlyArray<string> => {
+  if (value === undefined) return []
+  if (Array.isArray(value) && value.every((one) => typeof one === "string" && isAbsolute(one))) return value
+  throw new SettingInvalid(setting, "it must be a list of absolute paths")
+}
+
+const sandboxOf = (value: unknown): ServerSettings["sandbox"] => {
+  if (value !== undefined && !isRecord(value)) throw new SettingInvalid("sandbox", "it must be an object")
+  const { hidden, readable, ...others } = value ?? {}
+  const [other] = Object.keys(others)
+  if (other !== undefined)
+    throw new SettingInvalid(`sandbox.${other}`, "there is no such setting; there are readable and hidden")
+  return { readable: pathsOf("sandbox.readable", readable), hidden: pathsOf("sandbox.hidden", hidden) }
+}
+
 export const serverSettings = (
   environment: Environment,
   dataDirectory: string,
@@ -137,7 +154,8 @@ export const serverSettings = (
     logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
     otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
     providers: recordsOf("providers", config["providers"]),
-    mcpServers: recordsOf("mcp_servers", config["mcp_servers"])
+    mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),
+    sandbox: sandboxOf(config["sandbox"])
   }
 }
 

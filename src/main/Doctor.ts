@@ -5,7 +5,7 @@ import type { Finding } from "../cli/verbs/settings.ts"
 import type { VerifyReport } from "../cli/verify.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readServerInfo } from "../config/LocalServer.ts"
-import { serverSettings } from "../config/Settings.ts"
+import { type ServerSettings, serverSettings } from "../config/Settings.ts"
 
 export interface DoctorParts {
   readonly environment: Environment
@@ -30,13 +30,24 @@ const installed = (): ReadonlyArray<Finding> =>
     return { name, level: version === undefined ? "notice" : "good", text: version ?? `not found; needed for ${use}` }
   })
 
+/** Settings that make no sense have a finding of their own. */
+const namedPaths = (environment: Environment, directory: string): Partial<ServerSettings["sandbox"]> => {
+  try {
+    return serverSettings(environment, directory).sandbox
+  } catch {
+    return {}
+  }
+}
+
 /** What holds commands, found out by running one; files are held by checks of their paths in any case. */
 const sandbox = async ({ environment }: DoctorParts, directory: string): Promise<Finding> => {
   const { detectSandbox } = await import("../tool/sandbox/Detect.ts")
   const { contained, detail, level, limits } = await detectSandbox({
     dataDirectory: directory,
     home: environment.homeDirectory,
-    path: environment.variables["PATH"] ?? ""
+    path: environment.variables["PATH"] ?? "",
+    variables: environment.variables,
+    ...namedPaths(environment, directory)
   })
   const asks = contained ? "" : "; every command is asked about"
   const bounds = limits.map(({ name, per, value }) => `${value.toLocaleString("en-US")} ${name} per ${per}`).join(", ")

@@ -50,7 +50,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     readText: readTextFile,
     tools: ({ blobs, log }) => {
       const common = { dataDirectory: directory, environment: parts.environment }
-      const { mcpServers } = settings
+      const { mcpServers, sandbox } = settings
       const extend: ToolsOptions["extend"] = (made) =>
         makeExtensions({ ...common, version: parts.version, mcpServers, log }, made)
       const onPolicyUnreadable = (reason: string): void =>
@@ -59,7 +59,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
         "error" in report
           ? log.write("warn", "worktrees could not be cleared away", { workspace, cause: describeError(report.error) })
           : log.write("info", "worktrees of a goal that is over", { workspace, ...report })
-      return assembleTools({ ...common, blobs, extend, onPolicyUnreadable, onWorktrees })
+      return assembleTools({ ...common, sandbox, blobs, extend, onPolicyUnreadable, onWorktrees })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),

@@ -33,6 +33,8 @@ export interface ToolsOptions {
   readonly dataDirectory: string
   readonly environment: Environment
   readonly blobs: BlobPort
+  /** What commands find besides what they need, and what they never find. */
+  readonly sandbox?: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
   /** Hooks, MCP servers and tools of clients, made of the same processes. */
   readonly extend?: (parts: ExtensionParts) => Extensions
   /** Tools from elsewhere; built-in ones of the same name come first. */
@@ -65,10 +67,11 @@ export interface AssembledTools {
 
 const openProcesses = async ({
   dataDirectory,
-  environment
+  environment,
+  sandbox: named = { readable: [], hidden: [] }
 }: ToolsOptions): Promise<readonly [SandboxPort, ProcessPort]> => {
   const { homeDirectory: home, variables } = environment
-  const sandbox = await detectSandbox({ dataDirectory, home, path: variables["PATH"] ?? "" })
+  const sandbox = await detectSandbox({ dataDirectory, home, path: variables["PATH"] ?? "", variables, ...named })
   const overflowDirectory = join(dataDirectory, "overflow")
   return [sandbox, makeProcesses({ sandbox, environment: allowedEnvironment(variables), overflowDirectory })]
 }

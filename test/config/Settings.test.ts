@@ -28,7 +28,8 @@ describe("settings", () => {
       logLevel: "info",
       otlpEndpoint: undefined,
       providers: {},
-      mcpServers: {}
+      mcpServers: {},
+      sandbox: { readable: [], hidden: [] }
     })
   })
 
@@ -56,11 +57,21 @@ describe("settings", () => {
     [{ tokens: [{ name: "a", token: "0123456789abcdef" }] }, /role must be/],
     [{ tokens: [{ name: "a", role: "viewer", token: "x" }] }, /at least 16/],
     [{ host_names: [5] }, /^host_names: /],
-    [{ providers: [] }, /^providers: /]
+    [{ providers: [] }, /^providers: /],
+    [{ sandbox: [] }, /^sandbox: /],
+    [{ sandbox: { readable: ["relative"] } }, /^sandbox\.readable: /],
+    [{ sandbox: { hidden: "/all" } }, /^sandbox\.hidden: /],
+    [{ sandbox: { readble: [] } }, /^sandbox\.readble: there is no such setting/]
   ])("%j is refused by name", (config, message) => {
     configure(config)
     expect(() => serverSettings(environment(), directory)).toThrow(SettingInvalid)
     expect(() => serverSettings(environment(), directory)).toThrow(message)
+  })
+
+  it("name what commands find, and what they do not", () => {
+    const sandbox = { readable: ["/opt/sdk"], hidden: ["/usr/local/keys"] }
+    configure({ sandbox })
+    expect(serverSettings(environment(), directory).sandbox).toEqual(sandbox)
   })
 
   it("name addresses of providers", () => {

@@ -1,6 +1,6 @@
 // Why a program was not started at all.
 
-export type NotStartedCode = "not_found" | "too_many" | "sandbox_failed" | "closed" | "too_large"
+export type NotStartedCode = "not_found" | "too_many" | "sandbox_failed" | "sandbox_violation" | "closed" | "too_large"
 
 export class ProcessNotStarted extends Error {
   override readonly name = "ProcessNotStarted"

@@ -3,7 +3,6 @@
 import { randomBytes } from "node:crypto"
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { launcherExitCode, launcherPrefix } from "../sandbox/Launcher.ts"
 import type { SandboxedCommand, SandboxPort } from "../sandbox/Port.ts"
 import { DiskGuard, type ReserveOf, usualReserve } from "./DiskGuard.ts"
 import { ProcessNotStarted } from "./Errors.ts"
@@ -67,12 +66,14 @@ class Output {
   }
 }
 
-/** The sandbox itself failed, before the program began. */
-const sandboxComplaint = (exit: Exit, stdout: HeadTail, stderr: string): string | undefined => {
-  if (stdout.total > 0) return undefined
-  const isLauncher = exit.exit_code === launcherExitCode && stderr.startsWith(launcherPrefix)
-  const isSandbox = exit.exit_code === 1 && stderr.startsWith("bwrap: ")
-  return isLauncher || isSandbox ? stderr.trim().split("\n")[0] : undefined
+/** Why the program never began, when it did not. */
+const whyNotBegun = async (running: Running, program: string, exit: Exit): Promise<ProcessNotStarted | undefined> => {
+  const answer = await running.entered
+  if (answer._tag === "Open") return undefined
+  if (answer._tag === "Violated") return new ProcessNotStarted("sandbox_violation", program, answer.reason)
+  const reason =
+    answer.reason ?? (running.sandboxComplaint || `the sandbox ended with ${exit.exit_code ?? exit.signal}`)
+  return new ProcessNotStarted("sandbox_failed", program, reason)
 }
 
 const endOf = (exit: Exit, asked: ProcessEnd | undefined): ProcessEnd =>
@@ -84,7 +85,7 @@ class Processes implements ProcessPort {
   private readonly guard: DiskGuard
   private readonly starting = new Set<Promise<Running>>()
   private readonly spares: Spares | undefined
-  private isClosed = false
+  private readonly closing = new AbortController()
 
   constructor(options: ProcessesOptions) {
     this.options = options
@@ -97,6 +98,10 @@ class Processes implements ProcessPort {
 
   async start(request: StartRequest): Promise<Running> {
     const running = await this.open(request, { hasInput: true })
+    if ((await running.entered)._tag !== "Open") {
+      const notStarted = await whyNotBegun(running, request.argv[0] ?? "", await running.ended)
+      if (notStarted !== undefined) throw notStarted
+    }
     const unwatch = this.guard.watch(request.writable, () => void running.kill())
     void running.ended.then(unwatch)
     return running
@@ -108,7 +113,7 @@ class Processes implements ProcessPort {
     } catch (error) {
       // What the sandbox was to hide may be gone by the time it is made; the program itself has not run.
       const isOutdated = error instanceof ProcessNotStarted && error.code === "sandbox_failed"
-      if (!isOutdated || request.signal.aborted) throw error
+      if (!isOutdated || request.signal.aborted || this.closing.signal.aborted) throw error
       return this.runOnce(request)
     }
   }
@@ -132,11 +137,8 @@ class Processes implements ProcessPort {
     void this.spares?.make(request)
     progress?.flush()
     const printed = await output.end()
-    const complaint =
-      asked === undefined && this.options.sandbox.level.startsWith("bubblewrap")
-        ? sandboxComplaint(exit, output.stdout, printed.stderr)
-        : undefined
-    if (complaint !== undefined) throw new ProcessNotStarted("sandbox_failed", program, complaint)
+    const notStarted = asked === undefined ? await whyNotBegun(running, program, exit) : undefined
+    if (notStarted !== undefined) throw notStarted
     return { end: endOf(exit, asked), ...exit, aborted: asked === "aborted", ...printed }
   }
 
@@ -146,7 +148,8 @@ class Processes implements ProcessPort {
   }
 
   async close(): Promise<void> {
-    this.isClosed = true
+    // Whoever waits for a program hears that it was cancelled, not that it failed.
+    this.closing.abort()
     await this.spares?.close()
     // What begins at this moment is not among those that run yet.
     await Promise.allSettled([...this.starting])
@@ -165,7 +168,7 @@ class Processes implements ProcessPort {
   }
 
   private checkRoom(program: string): void {
-    if (this.isClosed) throw new ProcessNotStarted("closed", program, "the server is ending")
+    if (this.closing.signal.aborted) throw new ProcessNotStarted("closed", program, "the server is ending")
     if (this.running.size + this.starting.size >= processLimits.runningMax)
       throw new ProcessNotStarted("too_many", program, `${processLimits.runningMax} programs run already`)
   }
@@ -224,15 +227,16 @@ class Processes implements ProcessPort {
       void running.kill()
     }
     const onAbort = (): void => end("aborted")
-    if (request.signal.aborted) onAbort()
-    request.signal.addEventListener("abort", onAbort)
+    const signals = [request.signal, this.closing.signal]
+    if (signals.some(({ aborted }) => aborted)) onAbort()
+    for (const signal of signals) signal.addEventListener("abort", onAbort)
     const { timeoutMs } = request
     const timer = timeoutMs === undefined ? undefined : setTimeout(() => end("timeout"), timeoutMs)
     const unwatch = this.guard.watch([...request.writable, this.options.overflowDirectory], () => end("disk_reserve"))
     const exit = await running.ended
     unwatch()
     clearTimeout(timer)
-    request.signal.removeEventListener("abort", onAbort)
+    for (const signal of signals) signal.removeEventListener("abort", onAbort)
     return { exit, asked }
   }
 

@@ -3,7 +3,9 @@
 import type { ChildProcess } from "node:child_process"
 import type { Readable, Writable } from "node:stream"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { SandboxedCommand } from "../sandbox/Port.ts"
+import { type GateAnswer, passGate } from "../sandbox/Gate.ts"
+import { sandboxLimits } from "../sandbox/Limits.ts"
+import type { Gate, SandboxedCommand } from "../sandbox/Port.ts"
 import { type Stdio, spawnSandboxed } from "../sandbox/Spawn.ts"
 import { ProcessNotStarted } from "./Errors.ts"
 import { processLimits } from "./Limits.ts"
@@ -26,17 +28,24 @@ const swallow = (): undefined => undefined
 export class Running implements RunningProcess {
   readonly pid: number
   readonly ended: Promise<Exit>
+  /** How the sandbox answered: the program itself has begun only when it is open. */
+  readonly entered: Promise<GateAnswer>
   private readonly child: ChildProcess
   private readonly parts: RunningParts
   private readonly outputs: ReadonlyArray<Readable>
   private readonly startedMs = performance.now()
   private isOver = false
+  private hasBegun: boolean
+  private complaint = ""
   private killing: Promise<void> | undefined
 
   private constructor(child: ChildProcess, pid: number, parts: RunningParts) {
     this.child = child
     this.pid = pid
     this.parts = parts
+    const { gate } = parts.command
+    this.hasBegun = gate === undefined
+    this.entered = gate === undefined ? Promise.resolve({ _tag: "Open" }) : this.enter(gate)
     this.outputs = this.listen()
     this.ended = this.untilEnded()
   }
@@ -78,6 +87,11 @@ export class Running implements RunningProcess {
 
   get isEnded(): boolean {
     return this.isOver || this.child.exitCode !== null || this.child.signalCode !== null
+  }
+
+  /** What the sandbox said on its own account, before there was a program. */
+  get sandboxComplaint(): string {
+    return this.complaint.trim().split("\n")[0] ?? ""
   }
 
   /** Whether this process stays alive for the sake of that one. */
@@ -138,8 +152,21 @@ export class Running implements RunningProcess {
     await this.ended
   }
 
+  private async enter(gate: Gate): Promise<GateAnswer> {
+    const answer = await passGate(this.child, gate, () => {
+      this.hasBegun = true
+    })
+    if (answer._tag === "Violated") void this.kill()
+    return answer
+  }
+
+  private hear(name: OutputStream | number, bytes: Buffer): void {
+    if (this.hasBegun) this.parts.onOutput(name, bytes)
+    else if (this.complaint.length < sandboxLimits.complaintBytesMax) this.complaint += bytes.toString("utf8")
+  }
+
   private listen(): ReadonlyArray<Readable> {
-    const { channels, onOutput } = this.parts
+    const { channels } = this.parts
     const named: ReadonlyArray<readonly [OutputStream | number, Readable | null | undefined]> = [
       ["stdout", this.child.stdout],
       ["stderr", this.child.stderr],
@@ -150,7 +177,7 @@ export class Running implements RunningProcess {
     this.child.stdin?.on("error", swallow)
     return named.flatMap(([name, stream]) => {
       if (stream === null || stream === undefined) return []
-      stream.on("data", (bytes: Buffer) => onOutput(name, bytes))
+      stream.on("data", (bytes: Buffer) => this.hear(name, bytes))
       stream.on("error", swallow)
       return [stream]
     })

@@ -1,7 +1,6 @@
 // Sandboxes made before they are asked for. Making one takes several times as long as starting a program; a model
 // thinks between two calls, and that is when the next one is made. A spare is used only while it is exactly what would
 // be made now: the same arguments, and the same files behind every path that it mounts.
-import { lstatSync } from "node:fs"
 import type { SandboxedCommand } from "../sandbox/Port.ts"
 import { processLimits } from "./Limits.ts"
 import type { OutputStream, ProcessRequest } from "./Port.ts"
@@ -15,7 +14,6 @@ type Sink = (stream: OutputStream | number, bytes: Buffer) => void
 interface Spare {
   readonly running: Running
   readonly command: SandboxedCommand
-  readonly files: string
   readonly idle: NodeJS.Timeout
   /** Sends its output there from now on. */
   readonly direct: (sink: Sink) => void
@@ -32,21 +30,10 @@ const keyOf = ({ directory, environment, network, readable, writable }: Setting)
 
 const isSame = (one: SandboxedCommand, other: SandboxedCommand): boolean =>
   one.file === other.file &&
+  one.files === other.files &&
   one.args.length === other.args.length &&
   one.args.every((argument, index) => argument === other.args[index]) &&
   one.descriptors.every((bytes, index) => Buffer.from(bytes).equals(other.descriptors[index] ?? new Uint8Array()))
-
-/**
- * Which files the paths of the mounts lead to now: a path that was replaced is no longer the one that is mounted. The
- * number of a file is given to the next one soon, so its birth counts as well.
- */
-const filesBehind = ({ mounted }: SandboxedCommand): string =>
-  mounted
-    .map((path) => {
-      const facts = lstatSync(path, { throwIfNoEntry: false, bigint: true })
-      return facts === undefined ? "-" : `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`
-    })
-    .join(" ")
 
 export class Spares {
   private used = 0
@@ -113,7 +100,6 @@ export class Spares {
   private async begin(setting: Setting, key: string): Promise<Spare> {
     const command = this.prepare(setting)
     if (!command.isNamespace) throw new TypeError("only a namespace is worth keeping")
-    const files = filesBehind(command)
     let sink: Sink = () => undefined
     const running = await Running.start({
       command,
@@ -131,7 +117,7 @@ export class Spares {
     const direct = (to: Sink): void => {
       sink = to
     }
-    const spare: Spare = { running, command, files, idle, direct }
+    const spare: Spare = { running, command, idle, direct }
     void running.ended.then(() => {
       if (this.spares.get(key) === spare) this.drop(key)
     })
@@ -139,11 +125,10 @@ export class Spares {
   }
 
   private fits(spare: Spare, setting: Setting): boolean {
-    return (
-      !spare.running.isEnded &&
-      isSame(spare.command, this.prepare(setting)) &&
-      filesBehind(spare.command) === spare.files
-    )
+    const { command, running } = spare
+    if (running.isEnded || !isSame(command, this.prepare(setting))) return false
+    // What was mounted may have been moved since, by those who share the workspace.
+    return command.gate?.difference(running.pid) === undefined
   }
 
   private drop(key: string): void {

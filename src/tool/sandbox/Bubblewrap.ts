@@ -1,14 +1,18 @@
 // Commands in bubblewrap: every namespace of their own, the planned file system, a filter on system calls, no
 // privileges and none to gain, limits that each of them takes on before it starts. The arguments travel through a
 // descriptor, where no list of processes shows them.
-import { existsSync, realpathSync, statSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { isTooWide } from "../WorkspaceCheck.ts"
+import { differenceOf } from "./Compare.ts"
 import { SandboxRefused } from "./Errors.ts"
-import { type Identity, launch, launchClosing, type Staged, stagedAt } from "./Launcher.ts"
+import { goWord } from "./Gate.ts"
+import { type Identity, type LauncherMode, launch, launcherExitCode } from "./Launcher.ts"
+import { type Layout, layOut, linkArguments, sealArguments } from "./Layout.ts"
 import { outOfMemoryScore, sandboxLimits } from "./Limits.ts"
-import { isInside, planMounts, rootOf } from "./Mounts.ts"
-import type { Mount } from "./Places.ts"
+import { planMounts, realDirectoryOf, realPathOf, rootOf } from "./Mounts.ts"
+import { isInside, type Mount, visibleFacts } from "./Places.ts"
 import type { LimitInForce, SandboxedCommand, SandboxRequest } from "./Port.ts"
+import type { Privates, Reader } from "./Privates.ts"
 import type { Machine } from "./SystemCalls.ts"
 
 export interface BubblewrapParts {
@@ -16,11 +20,12 @@ export interface BubblewrapParts {
   readonly machine: Machine
   /** The filter on system calls; without one, namespaces inside the sandbox are switched off instead. */
   readonly filter: Uint8Array | undefined
-  /** How to become somebody else first; undefined when the server has no privileges to lose, or none can be dropped. */
-  readonly drop: { readonly perl: string; readonly identity: Identity } | undefined
-  /** Closes descriptors that this process was left with by whoever started it; undefined when there are none. */
-  readonly closer: { readonly perl: string } | undefined
+  readonly perl: string
+  /** Whom to become first; undefined when the server has no privileges to lose, or keeps them. */
+  readonly drop: Identity | undefined
   readonly home: string | undefined
+  readonly runtimes: ReadonlyArray<string>
+  readonly privates: Privates
   readonly hidden: ReadonlyArray<string>
 }
 
@@ -53,49 +58,10 @@ export const limitsInForce: ReadonlyArray<LimitInForce> = [
 ]
 
 /** Who the command runs as for a root server: the owner of its first root, unless that is root as well. */
-const identityFor = (roots: ReadonlyArray<string>, fallback: Identity): Identity => {
-  const [first] = roots
-  if (first === undefined) return fallback
-  const { gid, uid } = statSync(first)
+const identityFor = (owner: Identity | undefined, fallback: Identity): Identity => {
+  if (owner === undefined) return fallback
+  const { gid, uid } = owner
   return uid === 0 || gid === 0 ? fallback : { uid, gid }
-}
-
-const mayPassAs =
-  ({ gid, uid }: Identity) =>
-  (directory: string): boolean => {
-    const facts = statSync(directory)
-    const bit = facts.uid === uid ? 0o100 : facts.gid === gid ? 0o010 : 0o001
-    return (facts.mode & bit) !== 0
-  }
-
-/** Paths that only root can reach are reached by root, before it steps down. */
-const stage = (
-  mounts: ReadonlyArray<Mount>,
-  roots: ReadonlyArray<string>,
-  identity: Identity
-): ReadonlyArray<Staged> => {
-  const stagedRoots = roots.map((path): Staged => {
-    const { gid, uid } = statSync(path)
-    return uid === identity.uid && gid === identity.gid ? { path } : { path, owner: { uid, gid } }
-  })
-  const others = mounts.filter(({ at, kind }) => kind === "readonly" && !roots.some((root) => isInside(root, at)))
-  return [...stagedRoots, ...others.map(({ at }) => ({ path: at }))]
-}
-
-/** Where the outside of a mount is found: as it is, or below the place where its root was staged. */
-const sourceOf = (path: string, staged: ReadonlyArray<Staged>): string => {
-  const index = staged.findIndex((candidate) => isInside(candidate.path, path))
-  const found = staged[index]
-  return found === undefined ? path : `${stagedAt(index)}${path.slice(found.path.length)}`
-}
-
-const mountArguments = (mount: Mount, staged: ReadonlyArray<Staged>): ReadonlyArray<string> => {
-  const { at, kind } = mount
-  if (kind === "writable") return ["--bind", sourceOf(at, staged), at]
-  if (kind === "readonly") return ["--ro-bind", sourceOf(at, staged), at]
-  if (kind === "blank") return ["--ro-bind", "/dev/null", at]
-  const bytes = kind === "private" ? sandboxLimits.temporaryBytesMax : sandboxLimits.hiddenBytesMax
-  return ["--size", String(bytes), "--tmpfs", at]
 }
 
 const checkText = (request: SandboxRequest): void => {
@@ -104,42 +70,47 @@ const checkText = (request: SandboxRequest): void => {
     throw new SandboxRefused("bad_text", request.argv[0] ?? "", "is no command: it is empty or holds a NUL character")
 }
 
-const directoryOf = (path: string): string => {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new SandboxRefused("not_there", path, "is no directory")
-  return realpathSync(path)
-}
-
 interface Planned {
   readonly mounts: ReadonlyArray<Mount>
+  readonly layout: Layout
   readonly directory: string
-  readonly staged: ReadonlyArray<Staged>
   readonly identity: Identity | undefined
+}
+
+/** Who reads, as far as it can be known before the plan is made. */
+const readerOf = (identity: Identity | undefined): Reader =>
+  identity === undefined
+    ? { uid: process.getuid?.() ?? -1, gids: [process.getgid?.() ?? -1, ...(process.getgroups?.() ?? [])] }
+    : { uid: identity.uid, gids: [identity.gid] }
+
+const wishOf = (parts: BubblewrapParts, request: SandboxRequest) => {
+  if (request.writable.length > sandboxLimits.rootsMax)
+    throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
+  const roots = [...new Set(request.writable.map((path) => rootOf(path, parts.home)))]
+  const directory = realDirectoryOf(request.directory, parts.home)
+  const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
+  const others = (request.readable ?? []).filter(existsSync).map((path) => realPathOf(path, parts.home))
+  const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))
+  return { roots, readable, directory }
 }
 
 const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {
   checkText(request)
-  if (request.writable.length > sandboxLimits.rootsMax)
-    throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
-  const roots = [...new Set(request.writable.map((path) => rootOf(path, parts.home)))]
-  const directory = directoryOf(request.directory)
-  const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
-  const others = (request.readable ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path))
-  const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))
+  const { directory, readable, roots } = wishOf(parts, request)
   const places = [...roots, ...readable.filter((path) => path === directory)]
-  const identity = parts.drop === undefined ? undefined : identityFor(places, parts.drop.identity)
-  const mayPass = identity === undefined ? () => true : mayPassAs(identity)
-  const mounts = planMounts(
-    { roots, readable, network: request.network },
-    { home: parts.home, hidden: parts.hidden, mayPass }
-  )
-  return { mounts, identity, staged: identity === undefined ? [] : stage(mounts, places, identity), directory }
+  const [first] = places
+  const { drop, hidden, home, runtimes } = parts
+  const owner = first === undefined ? undefined : visibleFacts(first)
+  const identity = drop === undefined ? undefined : identityFor(owner, drop)
+  const privates = parts.privates.hiddenFrom(readerOf(identity))
+  const mounts = planMounts({ roots, readable, network: request.network }, { home, hidden, runtimes, privates })
+  return { mounts, identity, layout: layOut(mounts, { identity, own: places }), directory }
 }
 
 const insideArguments = (
   parts: BubblewrapParts,
   request: SandboxRequest,
-  { directory, identity, mounts, staged }: Planned,
+  { directory, identity, layout, mounts }: Planned,
   filterDescriptor: number
 ): ReadonlyArray<string> => [
   ...["--unshare-all", "--unshare-user"],
@@ -152,38 +123,48 @@ const insideArguments = (
     name,
     value
   ]),
-  ...["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"],
-  ...mounts.flatMap((mount) => mountArguments(mount, staged)),
-  ...["/dev", ...mounts.filter(({ kind }) => kind === "empty").map(({ at }) => at)].flatMap((at) => [
-    "--remount-ro",
-    at
-  ]),
+  ...[...linkArguments(), "--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/home"],
+  ...layout.args,
+  ...sealArguments(mounts, layout),
   ...(parts.filter === undefined ? ["--disable-userns"] : ["--seccomp", String(filterDescriptor)]),
   ...["--chdir", directory]
 ]
 
+/** Says that the sandbox is made, and waits to be let in: whoever made it may be gone, or may not like what it sees. */
+const gateScript = (descriptor: number): string =>
+  `printf r >&${descriptor}; read -r go <&${descriptor}; [ "$go" = ${goWord} ] || exit ${launcherExitCode}; exec ${descriptor}>&-`
+
+const filesOf = (mounts: ReadonlyArray<Mount>): string =>
+  mounts.map(({ at, file, kind }) => `${kind} ${at} ${file?.dev}:${file?.ino}:${file?.birth}`).join("\n")
+
+const launchMode = (identity: Identity | undefined): LauncherMode =>
+  identity !== undefined ? "drop" : process.getuid?.() === 0 ? "root" : "user"
+
 /** The command line for a request; throws SandboxRefused when it cannot be held. */
 export const bubblewrapped = (parts: BubblewrapParts, request: SandboxRequest): SandboxedCommand => {
   const planned = plan(parts, request)
-  const argumentsDescriptor = request.firstDescriptor ?? 3
-  const inside = insideArguments(parts, request, planned, argumentsDescriptor + 1)
-  const command = [
-    ...[parts.bwrap, "--args", String(argumentsDescriptor), "--"],
-    ...["/bin/sh", "-c", `${limitScript}; ${processLimit}; exec "$@"`, "sh", ...request.argv]
-  ]
-  const { identity, staged } = planned
+  const { identity, layout, mounts } = planned
+  const control = request.firstDescriptor ?? 3
+  const inside = insideArguments(parts, request, planned, control + 2)
   const descriptors = [
     new TextEncoder().encode(inside.map((argument) => `${argument}\0`).join("")),
     ...(parts.filter === undefined ? [] : [parts.filter])
   ]
-  const descriptorMax = argumentsDescriptor + descriptors.length - 1
-  const begin = (): Pick<SandboxedCommand, "file" | "args"> => {
-    const common = { machine: parts.machine, descriptorMax, command }
-    if (identity !== undefined && parts.drop !== undefined)
-      return launch({ ...common, perl: parts.drop.perl, identity, staged })
-    if (parts.closer !== undefined) return launchClosing({ ...common, perl: parts.closer.perl })
-    return { file: parts.bwrap, args: command.slice(1) }
-  }
-  const mounted = planned.mounts.map(({ at }) => at)
-  return { ...begin(), directory: "/", environment: {}, descriptors, mounted, isNamespace: true }
+  const command = launch({
+    perl: parts.perl,
+    machine: parts.machine,
+    mode: launchMode(identity),
+    identity: identity ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    trees: layout.trees,
+    control,
+    descriptorMax: control + descriptors.length,
+    emptyBytes: sandboxLimits.hiddenBytesMax,
+    privateBytes: sandboxLimits.temporaryBytesMax,
+    command: [
+      ...[parts.bwrap, "--args", String(control + 1), "--"],
+      ...["/bin/sh", "-c", `${gateScript(control)}; ${limitScript}; ${processLimit}; exec "$@"`, "sh", ...request.argv]
+    ]
+  })
+  const gate = { descriptor: control, difference: (pid: number) => differenceOf(mounts, pid) }
+  return { ...command, directory: "/", environment: {}, descriptors, gate, files: filesOf(mounts), isNamespace: true }
 }

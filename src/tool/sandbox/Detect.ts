@@ -1,24 +1,16 @@
 // Finds out, once, what can hold commands on this machine: by running one in the sandbox and believing only what that
 // one saw. A level is claimed when every promise of it was kept in the trial; otherwise the next weaker one is tried.
-import {
-  accessSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
+import { isTooWide } from "../WorkspaceCheck.ts"
 import { type BubblewrapParts, bubblewrapped, limitsInForce } from "./Bubblewrap.ts"
 import { limitedCommand, limitsWithoutNamespaces, unlimitedCommand } from "./Fallback.ts"
 import type { Identity } from "./Launcher.ts"
 import type { SandboxLevel, SandboxPort } from "./Port.ts"
+import { Privates } from "./Privates.ts"
 import { assembleFilter } from "./Seccomp.ts"
+import { runtimesOf } from "./System.ts"
 import type { Machine } from "./SystemCalls.ts"
 import { type Trial, tryOut } from "./Trial.ts"
 
@@ -31,6 +23,10 @@ export interface SandboxOptions {
   readonly home: string
   /** Where programs are looked for, as in the variable PATH. */
   readonly path: string
+  /** What commands may read besides the system and the runtimes. */
+  readonly readable?: ReadonlyArray<string>
+  /** Of the server: some name the directories of runtimes. */
+  readonly variables?: Readonly<Record<string, string | undefined>>
   /** Whom commands run as when the server is root and so is the owner of the workspace. */
   readonly identity?: Identity
   /** Levels to try; all by default. */
@@ -68,50 +64,35 @@ const directoryOr = (path: string): string | undefined => {
   return isThere === true ? realpathSync(path) : undefined
 }
 
-/** Whether this process was started with descriptors that it would pass on: its own are closed in every child. */
-const hasStrayDescriptors = (): boolean => {
-  const closesOnExec = 0o2_000_000
-  return readdirSync("/proc/self/fdinfo").some((name) => {
-    if (Number(name) <= 2) return false
-    try {
-      const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "utf8"))?.[1] ?? "0"
-      return (Number.parseInt(flags, 8) & closesOnExec) === 0
-    } catch {
-      // It was the one that listed the others.
-      return false
-    }
-  })
-}
-
 interface Candidate {
   readonly level: SandboxLevel
   readonly parts: BubblewrapParts
   readonly detail: string
 }
 
-const candidatesOf = (options: SandboxOptions, bwrap: string, machine: Machine): ReadonlyArray<Candidate> => {
-  const perl = find("perl", options.path)
+interface Programs {
+  readonly bwrap: string
+  readonly perl: string
+}
+
+const candidatesOf = (options: SandboxOptions, programs: Programs, machine: Machine): ReadonlyArray<Candidate> => {
   const isRoot = process.getuid?.() === 0
-  const drop = isRoot && perl !== undefined ? { perl, identity: options.identity ?? defaultIdentity } : undefined
+  const drop = isRoot ? (options.identity ?? defaultIdentity) : undefined
   const hidden = [options.dataDirectory, ...(options.hidden ?? [])].map(realOr)
-  const closer = perl !== undefined && hasStrayDescriptors() ? { perl } : undefined
-  const base = { closer, bwrap, machine, home: directoryOr(options.home), hidden }
+  const home = directoryOr(options.home)
+  const { path, readable = [], variables = {} } = options
+  const found = runtimesOf({ path, variables, home, readable: [], isTooWide })
+  const runtimes = runtimesOf({ path, variables, home, readable, isTooWide })
+  const privates = new Privates(["/etc", "/usr/local", ...found])
+  const base = { ...programs, machine, home, hidden, runtimes, privates }
   const filter = assembleFilter(machine)
   const who = isRoot
     ? "commands of a root server run as the owner of the workspace or as nobody"
     : "commands run as you"
   const asRoot = { ...base, filter, drop: undefined }
   return [
-    ...(isRoot && drop === undefined
-      ? []
-      : ([
-          {
-            level: "bubblewrap",
-            parts: { ...base, filter, drop },
-            detail: `namespaces and a system call filter; ${who}`
-          },
-          { level: "bubblewrap_no_seccomp", parts: { ...base, filter: undefined, drop }, detail: `namespaces; ${who}` }
-        ] as const)),
+    { level: "bubblewrap", parts: { ...base, filter, drop }, detail: `namespaces and a system call filter; ${who}` },
+    { level: "bubblewrap_no_seccomp", parts: { ...base, filter: undefined, drop }, detail: `namespaces; ${who}` },
     ...(isRoot
       ? [
           {
@@ -150,7 +131,7 @@ const firstThatHolds = async (
       isFiltered: parts.filter !== undefined,
       isDropped: parts.drop !== undefined
     }
-    const failure = await tryOut(trial)
+    const [failure] = await Promise.all([tryOut(trial), parts.privates.refresh()])
     if (failure === undefined) {
       const detail = failures.length === 0 ? candidate.detail : `${candidate.detail} (${failures.join("; ")})`
       return { sandbox: sandboxOf({ ...candidate, detail }), failures }
@@ -181,6 +162,8 @@ export const detectSandbox = async (options: SandboxOptions): Promise<SandboxPor
     return withoutNamespaces(options, `no sandbox is known for ${process.platform} ${process.arch}`)
   const bwrap = find("bwrap", options.path)
   if (bwrap === undefined) return withoutNamespaces(options, "bubblewrap is not installed")
+  const perl = find("perl", options.path)
+  if (perl === undefined) return withoutNamespaces(options, "bubblewrap needs perl beside it, which is not installed")
   const isWanted = ({ level }: Candidate): boolean => options.levels?.includes(level) ?? true
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "echs-sandbox-")))
   try {
@@ -188,7 +171,7 @@ export const detectSandbox = async (options: SandboxOptions): Promise<SandboxPor
     mkdirSync(join(directory, "hidden"))
     writeFileSync(join(directory, "hidden", "secret"), "secret")
     const { failures, sandbox } = await firstThatHolds(
-      candidatesOf(options, bwrap, machine).filter(isWanted),
+      candidatesOf(options, { bwrap, perl }, machine).filter(isWanted),
       directory
     )
     return sandbox ?? withoutNamespaces(options, `bubblewrap does not hold here (${failures.join("; ")})`)

@@ -26,7 +26,7 @@ const outside = (request: SandboxRequest, argv: readonly [string, ...ReadonlyArr
   if (statSync(request.directory, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new SandboxRefused("not_there", request.directory, "is no directory")
   const directory = realpathSync(request.directory)
-  return { file, args, directory, environment: request.environment, descriptors: [], mounted: [], isNamespace: false }
+  return { file, args, directory, environment: request.environment, descriptors: [], files: "", isNamespace: false }
 }
 
 export const unlimitedCommand = (request: SandboxRequest): SandboxedCommand => outside(request, checked(request))

@@ -21,6 +21,12 @@ export const sandboxLimits = {
   worktreesMax: 64,
   /** Sockets of services that are hidden one by one, beyond the directories that hold most of them. */
   socketsMax: 128,
+  /** Files of the system that are looked at for those that are not for everybody, how often, and how many are hidden. */
+  searchedMax: 60_000,
+  searchAgainMs: 60_000,
+  privatesMax: 128,
+  /** What the sandbox says about itself when it could not be made. */
+  complaintBytesMax: 4_096,
   /** Roots of one request. */
   rootsMax: 16,
   probeTimeoutMs: 10_000

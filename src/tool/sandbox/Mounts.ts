@@ -1,21 +1,25 @@
-// What a command finds in the file system: everything can be read and nothing written, except that its roots are
-// writable, that homes, sockets and secrets are not there, and that it has a temporary directory and a home of its own.
-// A plan is a list of places; the deeper place always wins, so their order cannot be got wrong.
-import { readFileSync, realpathSync, statSync } from "node:fs"
-import { dirname, isAbsolute, join, relative, sep } from "node:path"
+// What a command finds in the file system: the system and the runtimes, which it can read; its roots, which it can
+// write; a temporary directory and a home of its own; and nothing else. A plan is a list of places; the deeper place
+// always wins, so their order cannot be got wrong.
+import { readFileSync, realpathSync } from "node:fs"
+import { dirname, isAbsolute, join, resolve, sep } from "node:path"
 import { rootIssue } from "../WorkspaceCheck.ts"
 import { SandboxRefused } from "./Errors.ts"
+import { type Handle, type Handles, withHandles } from "./Handle.ts"
 import { sandboxLimits } from "./Limits.ts"
-import { kindOf, type Mount, visibleKind } from "./Places.ts"
+import { isInside, type Mount, visibleFacts, visibleKind } from "./Places.ts"
 import { repositoryOf } from "./Repository.ts"
+import { systemPlan } from "./System.ts"
 
 export interface MountFacts {
   /** Of the user who runs the server; undefined when there is none. */
   readonly home: string | undefined
   /** Not to be seen: ECHS's own data, and what else was named. */
   readonly hidden: ReadonlyArray<string>
-  /** Whether the user of the command may pass this directory. */
-  readonly mayPass: (directory: string) => boolean
+  /** Where programs of commands lie besides the system: readable wherever that is. */
+  readonly runtimes: ReadonlyArray<string>
+  /** In the system, but not for everybody: what this user could read there all the same. */
+  readonly privates: ReadonlyArray<Mount>
 }
 
 /** Where people keep compilers and interpreters: readable in the private home. */
@@ -24,71 +28,78 @@ const toolchains: ReadonlyArray<string> = [
   ...[".deno/bin", ".local/bin", ".local/lib", ".local/share/mise", ".local/share/uv", ".local/share/fnm", "go/bin"]
 ]
 
-export const isInside = (root: string, path: string): boolean => {
-  const way = relative(root, path)
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
+/**
+ * Where a path leads. Links are followed only where no command can have laid them: in directories that are never given
+ * to commands. Throws SandboxRefused for any other.
+ */
+export const realPathOf = (path: string, home: string | undefined): string =>
+  withHandles((handles) => handles.resolve(resolve(path), (directory) => rootIssue(directory, { home }) !== undefined))
+
+export const realDirectoryOf = (path: string, home: string | undefined): string => {
+  const real = realPathOf(path, home)
+  if (visibleKind(real) !== "directory") throw new SandboxRefused("not_there", path, "is no directory")
+  return real
 }
 
 /** The real path of a root that may be written to; throws SandboxRefused when it is none. */
 export const rootOf = (path: string, home: string | undefined): string => {
   if (!isAbsolute(path) || path.includes("\0")) throw new SandboxRefused("not_absolute", path, "is no absolute path")
-  const facts = statSync(path, { throwIfNoEntry: false })
-  if (facts?.isDirectory() !== true) throw new SandboxRefused("not_there", path, "is no directory")
-  const real = realpathSync(path)
+  const real = realDirectoryOf(path, home)
   const issue = rootIssue(real, { home })
   if (issue !== undefined) throw new SandboxRefused("too_wide", path, issue)
   return real
 }
 
+/** Where a path leads; nothing when it leads nowhere. */
+const realOr = (path: string): string | undefined => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
 /** Hides what is there; a link is hidden by hiding what it leads to. */
 const hide = (path: string): ReadonlyArray<Mount> => {
-  const kind = visibleKind(path)
-  if (kind === undefined) return []
-  if (kind === "link") {
-    const target = statSync(path, { throwIfNoEntry: false })
-    return target === undefined ? [] : [{ at: realpathSync(path), kind: target.isDirectory() ? "empty" : "blank" }]
+  const at = visibleKind(path) === "link" ? realOr(path) : path
+  const file = at === undefined ? undefined : visibleFacts(at)
+  return at === undefined || file === undefined
+    ? []
+    : [{ at, kind: file.kind === "directory" ? "empty" : "blank", file }]
+}
+
+/** A place that is as it is outside, and not to be changed; nothing when a link leads there. */
+const keep = (handles: Handles, path: string): ReadonlyArray<Mount> => {
+  try {
+    const file = handles.walk(dirname(path)).look(path.slice(path.lastIndexOf(sep) + 1))
+    return file?.kind === "file" || file?.kind === "directory" ? [{ at: path, kind: "readonly", file }] : []
+  } catch (error) {
+    if (error instanceof SandboxRefused) return []
+    throw error
   }
-  return [{ at: path, kind: kind === "directory" ? "empty" : "blank" }]
 }
 
-const keep = (path: string): ReadonlyArray<Mount> => {
-  const kind = visibleKind(path)
-  return kind === "file" || kind === "directory" ? [{ at: path, kind: "readonly" }] : []
-}
-
-/** The directories that lead to a path, from the top. */
-const waysTo = (path: string): ReadonlyArray<string> => {
-  const ways: Array<string> = []
-  for (let way = dirname(path); way !== dirname(way); way = dirname(way)) ways.unshift(way)
-  return ways
-}
-
-/** Directories on the way to a root that its user may not pass are replaced by empty ones. */
-const passages = (root: string, mayPass: MountFacts["mayPass"]): ReadonlyArray<Mount> => {
-  const blocked = waysTo(root).find((way) => !mayPass(way))
-  return blocked === undefined ? [] : [{ at: blocked, kind: "empty" }]
-}
-
-const homePlan = (home: string): ReadonlyArray<Mount> => [
+const homePlan = (handles: Handles, home: string): ReadonlyArray<Mount> => [
   { at: home, kind: "private" },
-  ...toolchains.flatMap((name) => keep(join(home, name)))
+  ...toolchains.flatMap((name) => (visibleKind(join(home, name)) === undefined ? [] : keep(handles, join(home, name))))
 ]
 
-/** Names are resolved by a file that may lie among the sockets, which are hidden. */
+/** Names are resolved by a file that may lie outside of what is there. */
 const resolverPlan = (): ReadonlyArray<Mount> => {
-  const facts = statSync("/etc/resolv.conf", { throwIfNoEntry: false })
-  if (facts === undefined) return []
-  const real = realpathSync("/etc/resolv.conf")
-  return isInside("/run", real) ? [{ at: real, kind: "readonly" }] : []
+  const real = realOr("/etc/resolv.conf")
+  return real !== undefined && isInside("/run", real) ? [{ at: real, kind: "system" }] : []
 }
 
 /** Sockets of services, wherever they lie: a path is enough to talk to one, and a read-only one is still a path. */
-const socketsOutside = (isReachable: (path: string) => boolean): ReadonlyArray<Mount> => {
+const socketsAt = (isReachable: (path: string) => boolean): ReadonlyArray<Mount> => {
   const paths = readFileSync("/proc/net/unix", "utf8")
     .split("\n")
     .flatMap((line) => /^(?:\S+ +){6}\S+ (\/.*)$/.exec(line)?.[1] ?? [])
-    .filter((path) => visibleKind(path) === "other" && isReachable(path))
-  return [...new Set(paths)].slice(0, sandboxLimits.socketsMax).map((at) => ({ at, kind: "blank" }))
+    .filter((path) => isReachable(path) && visibleKind(path) === "other")
+  return [...new Set(paths)].slice(0, sandboxLimits.socketsMax).flatMap((at): ReadonlyArray<Mount> => {
+    const file = visibleFacts(at)
+    return file === undefined ? [] : [{ at, kind: "blank", file }]
+  })
 }
 
 /** Places in the order in which they have to be made: the deeper ones later, one for each path. */
@@ -98,35 +109,51 @@ const inOrder = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> => {
   return [...byPath.values()].sort((a, b) => depth(a) - depth(b))
 }
 
-/** The plan for a request whose roots are real paths. */
-export const planMounts = (
-  request: {
-    readonly roots: ReadonlyArray<string>
-    /** Also there, wherever it lies, but not to be changed. */
-    readonly readable: ReadonlyArray<string>
-    readonly network: boolean
-  },
-  { hidden, home, mayPass }: MountFacts
-): ReadonlyArray<Mount> => {
-  const { network, readable, roots } = request
-  for (const place of [...roots, ...readable])
-    if (hidden.some((path) => isInside(path, place)))
-      throw new SandboxRefused("too_wide", place, "is hidden from commands")
-  const places = ["/home", "/root", "/run", "/tmp", "/var/tmp", "/dev", "/proc", ...roots, ...hidden]
-  const isReachable = (path: string): boolean =>
-    !places.some((place) => isInside(place, path)) && waysTo(path).every(mayPass)
+const writable = (root: Handle): ReadonlyArray<Mount> => [
+  { at: root.path, kind: "writable", file: root.facts },
+  ...repositoryOf(root)
+]
+
+/** Readable places of a request have to be there; runtimes of the machine may be gone. */
+const readablePlan = (handles: Handles, at: string): Mount => {
+  const [found] = keep(handles, at)
+  if (found === undefined) throw new SandboxRefused("link", at, "is a link, and cannot be given to commands")
+  return found
+}
+
+interface Wish {
+  readonly roots: ReadonlyArray<string>
+  /** Also there, wherever it lies, but not to be changed. */
+  readonly readable: ReadonlyArray<string>
+  readonly network: boolean
+}
+
+const planned = (handles: Handles, { network, readable, roots }: Wish, facts: MountFacts): ReadonlyArray<Mount> => {
+  const { hidden, home, privates, runtimes } = facts
+  const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path))
+  const shown = [
+    ...systemPlan(),
+    ...runtimes.filter((path) => !isOwn(path)).flatMap((path) => keep(handles, path)),
+    ...(home === undefined ? [] : homePlan(handles, home)),
+    ...readable.map((path) => readablePlan(handles, path))
+  ]
+  const sources = shown.filter(({ kind }) => kind === "system" || kind === "readonly")
+  const isShown = (path: string): boolean => !isOwn(path) && sources.some(({ at }) => isInside(at, path))
   return inOrder([
-    ...socketsOutside(isReachable),
-    ...["/home", "/root", "/run"].flatMap(hide),
-    { at: "/tmp", kind: "private" },
-    ...(kindOf("/var/tmp") === "directory" ? [{ at: "/var/tmp", kind: "private" } as const] : []),
-    { at: "/dev/shm", kind: "private" },
+    ...privates,
+    ...socketsAt(isShown),
+    ...["/tmp", "/var/tmp", "/dev/shm"].map((at) => ({ at, kind: "private" }) as const),
     ...(network ? resolverPlan() : []),
-    ...[...roots, ...readable].flatMap((root) => passages(root, mayPass)),
-    ...(home === undefined ? [] : homePlan(home)),
-    ...readable.map((at) => ({ at, kind: "readonly" }) as const),
-    ...roots.map((at) => ({ at, kind: "writable" }) as const),
-    ...roots.flatMap(repositoryOf),
-    ...hidden.flatMap(hide)
+    ...shown,
+    ...roots.flatMap((root) => writable(handles.walk(root))),
+    ...hidden.filter((path) => isShown(path) || isOwn(path)).flatMap(hide)
   ])
+}
+
+/** The plan for a request whose roots are real paths. */
+export const planMounts = (wish: Wish, facts: MountFacts): ReadonlyArray<Mount> => {
+  for (const place of [...wish.roots, ...wish.readable])
+    if (facts.hidden.some((path) => isInside(path, place)))
+      throw new SandboxRefused("too_wide", place, "is hidden from commands")
+  return withHandles((handles) => planned(handles, wish, facts))
 }

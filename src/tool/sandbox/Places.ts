@@ -1,13 +1,15 @@
-// Places in the file system of a command, and what is found at them outside. Links are never followed: where one would
-// have to be, the request is refused.
-import { lstatSync, type Stats } from "node:fs"
-import { SandboxRefused } from "./Errors.ts"
+// Places in the file system of a command, and what is found at them outside.
+import { lstatSync } from "node:fs"
+import { isAbsolute, relative, sep } from "node:path"
+import { type FileFacts, type FileKind, factsOf } from "./Handle.ts"
 
 export type MountKind =
   /** The same as outside, and may be changed. */
   | "writable"
   /** The same as outside, and may not. */
   | "readonly"
+  /** A part of the system, under a name that only the system's owner can change; may not be changed. */
+  | "system"
   /** Empty, and stays so. */
   | "empty"
   /** Empty, and its own to write to while it runs. */
@@ -18,36 +20,24 @@ export type MountKind =
 export interface Mount {
   readonly at: string
   readonly kind: MountKind
+  /** What has to be found there: for all that is the same as outside, and for what is covered inside of it. */
+  readonly file?: FileFacts
 }
 
-const lookAt = (path: string): Stats | undefined => {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch (error) {
-    throw new SandboxRefused("unreadable", path, `cannot be looked at (${(error as NodeJS.ErrnoException).code})`)
-  }
+export const isInside = (root: string, path: string): boolean => {
+  const way = relative(root, path)
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
-
-export type FileKind = "file" | "directory" | "link" | "other"
 
 /** What we may not look at, a command may not either: it runs with our rights or with less. */
-export const visibleKind = (path: string): FileKind | undefined => {
+export const visibleFacts = (path: string): FileFacts | undefined => {
   try {
-    return kindOf(path)
-  } catch (error) {
-    if (error instanceof SandboxRefused) return undefined
-    throw error
+    const facts = lstatSync(path, { throwIfNoEntry: false, bigint: true })
+    return facts === undefined ? undefined : factsOf(facts)
+  } catch {
+    return undefined
   }
 }
 
-/** What is there, without following a link; undefined when there is nothing. */
-export const kindOf = (path: string): FileKind | undefined => {
-  const facts = lookAt(path)
-  if (facts === undefined) return undefined
-  if (facts.isSymbolicLink()) return "link"
-  return facts.isDirectory() ? "directory" : facts.isFile() ? "file" : "other"
-}
-
-export const refuseLink = (path: string): void => {
-  if (kindOf(path) === "link") throw new SandboxRefused("link", path, "is a link, and cannot be protected")
-}
+/** What is there, without following a link; undefined when there is nothing, or nothing that can be seen. */
+export const visibleKind = (path: string): FileKind | undefined => visibleFacts(path)?.kind

@@ -29,12 +29,22 @@ export interface SandboxedCommand {
   readonly directory: string
   /** Of the first program alone, which may be the sandbox itself: never what the request asked for. */
   readonly environment: Readonly<Record<string, string>>
-  /** What the sandbox reads from file descriptors, from `firstDescriptor` on. */
+  /** What the sandbox reads from file descriptors, from `firstDescriptor` on, after its gate. */
   readonly descriptors: ReadonlyArray<Uint8Array>
-  /** Paths outside that it finds mounted inside. */
-  readonly mounted: ReadonlyArray<string>
+  /** What has to happen before the program begins; without one it begins at once. */
+  readonly gate?: Gate
+  /** Which files lie behind the places of the sandbox: another answer means that it would be another sandbox. */
+  readonly files: string
   /** Whether all it starts lives in a process namespace that ends with its first process. */
   readonly isNamespace: boolean
+}
+
+/** Where a sandbox that was made waits for its program to be let in. */
+export interface Gate {
+  /** The file descriptor, in both directions: the sandbox says how it stands, and is told to go on. */
+  readonly descriptor: number
+  /** How what is mounted inside differs from the plan; undefined when it does not. The process is its first outside. */
+  readonly difference: (pid: number) => string | undefined
 }
 
 /** A limit that is in force for every command. */

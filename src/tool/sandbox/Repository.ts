@@ -1,117 +1,126 @@
 // What programs outside would run of a repository that commands may write to: its hooks, its settings, and the file that
 // names another directory for both; those of its submodules and worktrees as well. Every directory on the way is a mount
-// of its own, so that none can be moved away with what is protected in it.
-import { randomUUID } from "node:crypto"
-import { chownSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+// of its own, so that none can be moved away with what is protected in it. All of it is looked at by descriptor.
 import { join } from "node:path"
 import { SandboxRefused } from "./Errors.ts"
+import type { FileFacts, Handle } from "./Handle.ts"
 import { sandboxLimits } from "./Limits.ts"
-import { kindOf, type Mount, refuseLink } from "./Places.ts"
+import type { Mount } from "./Places.ts"
 
 /** For Git the same as no file at all; but one that is there can be protected. */
 const itself = "."
 const fromWorktree = "../.."
 
-/** Leaves either the whole file or none: an empty one would make the repository unusable. */
-const nameItself = (directory: string): boolean => {
-  const draft = join(directory, `commondir.${randomUUID()}`)
-  try {
-    writeFileSync(draft, `${itself}\n`, { flag: "wx", mode: 0o644 })
-    const { gid, uid } = lstatSync(directory)
-    if (process.getuid?.() === 0) chownSync(draft, uid, gid)
-    renameSync(draft, join(directory, "commondir"))
-    return true
-  } catch {
-    rmSync(draft, { force: true })
-    return false
-  }
+const refuseLink = (directory: Handle, name: string): FileFacts | undefined => {
+  const facts = directory.look(name)
+  if (facts?.kind === "link")
+    throw new SandboxRefused("link", join(directory.path, name), "is a link, and cannot be protected")
+  return facts
 }
 
-const refuseOther = (commondir: string, wanted: string): void => {
-  refuseLink(commondir)
-  const isFile = kindOf(commondir) === "file"
-  const isShort = isFile && lstatSync(commondir).size <= wanted.length + 2
-  if (!isShort || readFileSync(commondir, "utf8").replace(/[\r\n]+$/, "") !== wanted)
-    throw new SandboxRefused("led_astray", commondir, "leads Git to settings that cannot be protected")
+const refuseOther = (directory: Handle, wanted: string): FileFacts => {
+  const facts = refuseLink(directory, "commondir")
+  const isShort = facts?.kind === "file" && facts.size <= wanted.length + 2
+  if (!isShort || directory.read("commondir", wanted.length + 2).replace(/[\r\n]+$/, "") !== wanted)
+    throw new SandboxRefused(
+      "led_astray",
+      join(directory.path, "commondir"),
+      "leads Git to settings that cannot be protected"
+    )
+  return facts
 }
 
-const settings = (path: string): Mount => {
-  refuseLink(path)
-  return { at: path, kind: kindOf(path) === undefined ? "blank" : "readonly" }
+const whole = (directory: Handle, kind: "writable" | "readonly"): Mount => ({
+  at: directory.path,
+  kind,
+  file: directory.facts
+})
+
+/** A name that has to be there to be protected; undefined where it is not and cannot be made. */
+const protect = (directory: Handle, name: string, make: () => boolean): Mount | undefined => {
+  const found = refuseLink(directory, name)
+  const facts = found ?? (make() ? refuseLink(directory, name) : undefined)
+  return facts === undefined ? undefined : { at: join(directory.path, name), kind: "readonly", file: facts }
 }
 
-const directoriesIn = (path: string): ReadonlyArray<string> => {
-  refuseLink(path)
-  if (kindOf(path) !== "directory") return []
-  const paths = readdirSync(path).map((name) => join(path, name))
-  paths.forEach(refuseLink)
-  return paths.filter((one) => kindOf(one) === "directory")
-}
+const protectFile = (directory: Handle, name: string, text = ""): Mount | undefined =>
+  protect(directory, name, () => directory.makeFile(name, text))
 
-const refuseMore = (paths: ReadonlyArray<string>, max: number, path: string): void => {
+const isWhole = (mounts: ReadonlyArray<Mount | undefined>): mounts is ReadonlyArray<Mount> =>
+  !mounts.includes(undefined)
+
+const directoriesIn = (directory: Handle): ReadonlyArray<Handle> =>
+  directory
+    .names()
+    .flatMap((name) => (refuseLink(directory, name)?.kind === "directory" ? [directory.enter(name)] : []))
+
+/** A directory of this name, when there is one. */
+const inner = (directory: Handle, name: string): Handle | undefined =>
+  refuseLink(directory, name)?.kind === "directory" ? directory.enter(name) : undefined
+
+const refuseMore = (paths: ReadonlyArray<unknown>, max: number, path: string): void => {
   if (paths.length > max) throw new SandboxRefused("too_many", path, `holds more than ${max} directories`)
 }
 
-const worktree = (path: string): ReadonlyArray<Mount> => {
-  const commondir = join(path, "commondir")
-  if (kindOf(commondir) === undefined) return [{ at: path, kind: "readonly" }]
-  refuseOther(commondir, fromWorktree)
-  return [{ at: path, kind: "writable" }, { at: commondir, kind: "readonly" }, settings(join(path, "config.worktree"))]
+const worktree = (directory: Handle): ReadonlyArray<Mount> => {
+  if (directory.look("commondir") === undefined) return [whole(directory, "readonly")]
+  const file = refuseOther(directory, fromWorktree)
+  const settings = protectFile(directory, "config.worktree")
+  if (settings === undefined) return [whole(directory, "readonly")]
+  return [whole(directory, "writable"), { at: join(directory.path, "commondir"), kind: "readonly", file }, settings]
 }
 
-const worktreesOf = (path: string): ReadonlyArray<Mount> => {
-  const worktrees = directoriesIn(path)
-  refuseMore(worktrees, sandboxLimits.worktreesMax, path)
-  return worktrees.length === 0 ? [] : [{ at: path, kind: "writable" }, ...worktrees.flatMap(worktree)]
+const worktreesOf = (directory: Handle | undefined): ReadonlyArray<Mount> => {
+  if (directory === undefined) return []
+  const worktrees = directoriesIn(directory)
+  refuseMore(worktrees, sandboxLimits.worktreesMax, directory.path)
+  return worktrees.length === 0 ? [] : [whole(directory, "writable"), ...worktrees.flatMap(worktree)]
 }
 
-const gitDirectory = (path: string): ReadonlyArray<Mount> => {
-  const [hooks, commondir] = [join(path, "hooks"), join(path, "commondir")]
-  refuseLink(hooks)
-  // Where we cannot write, neither can a command; that it cannot make itself able to is what the mount is for.
-  if (kindOf(commondir) === undefined && !nameItself(path)) return [{ at: path, kind: "readonly" }]
-  refuseOther(commondir, itself)
-  return [
-    { at: path, kind: "writable" },
-    { at: hooks, kind: kindOf(hooks) === undefined ? "empty" : "readonly" },
-    { at: commondir, kind: "readonly" },
-    settings(join(path, "config")),
-    settings(join(path, "config.worktree")),
-    ...worktreesOf(join(path, "worktrees"))
+const gitDirectory = (directory: Handle): ReadonlyArray<Mount> => {
+  const own = [
+    protect(directory, "hooks", () => directory.makeDirectory("hooks")),
+    protectFile(directory, "commondir", `${itself}\n`),
+    protectFile(directory, "config"),
+    protectFile(directory, "config.worktree")
   ]
+  // Where we cannot write, neither can a command; that it cannot make itself able to is what the mount is for.
+  if (!isWhole(own)) return [whole(directory, "readonly")]
+  refuseOther(directory, itself)
+  return [whole(directory, "writable"), ...own, ...worktreesOf(inner(directory, "worktrees"))]
 }
 
 /**
  * With its submodules, whose names are paths and which have submodules in turn. What only leads to one stays as it is,
  * and so does all of a repository that we could not write to.
  */
-const withSubmodules = (repository: string): ReadonlyArray<Mount> => {
+const withSubmodules = (repository: Handle): ReadonlyArray<Mount> => {
   const mounts: Array<Mount> = []
-  const found: Array<string> = []
-  const enter = (path: string, kind: Mount["kind"]): void => {
-    const directories = directoriesIn(path)
-    if (directories.length > 0) mounts.push({ at: path, kind })
+  const found: Array<Handle> = []
+  const enter = (directory: Handle | undefined, kind: "writable" | "readonly"): void => {
+    if (directory === undefined) return
+    const directories = directoriesIn(directory)
+    if (directories.length > 0) mounts.push(whole(directory, kind))
     found.push(...directories)
-    refuseMore(found, sandboxLimits.submodulesMax, join(repository, "modules"))
+    refuseMore(found, sandboxLimits.submodulesMax, join(repository.path, "modules"))
   }
-  const enterRepository = (path: string): void => {
-    const own = gitDirectory(path)
+  const enterRepository = (directory: Handle): void => {
+    const own = gitDirectory(directory)
     mounts.push(...own)
-    if (own.length > 1) enter(join(path, "modules"), "writable")
+    if (own.length > 1) enter(inner(directory, "modules"), "writable")
   }
   enterRepository(repository)
-  for (const path of found) {
-    if (kindOf(join(path, "HEAD")) === undefined) enter(path, "readonly")
-    else enterRepository(path)
+  for (const directory of found) {
+    if (directory.look("HEAD") === undefined) enter(directory, "readonly")
+    else enterRepository(directory)
   }
   return mounts
 }
 
 /** Throws SandboxRefused when the repository of a root cannot be protected. */
-export const repositoryOf = (root: string): ReadonlyArray<Mount> => {
-  const path = join(root, ".git")
-  refuseLink(path)
-  const kind = kindOf(path)
-  if (kind !== "directory") return kind === undefined ? [] : [{ at: path, kind: "readonly" }]
-  return withSubmodules(path)
+export const repositoryOf = (root: Handle): ReadonlyArray<Mount> => {
+  const facts = refuseLink(root, ".git")
+  if (facts === undefined) return []
+  if (facts.kind !== "directory") return [{ at: join(root.path, ".git"), kind: "readonly", file: facts }]
+  return withSubmodules(root.enter(".git"))
 }

@@ -13,15 +13,16 @@ export interface SpawnParts {
 }
 
 export const spawnSandboxed = ({ command, stdio }: SpawnParts): ChildProcess => {
+  const gates = command.gate === undefined ? [] : (["pipe"] as const)
   const options: SpawnOptions = {
     cwd: command.directory,
     env: { ...command.environment },
     detached: process.platform !== "win32",
-    stdio: [...stdio, ...command.descriptors.map(() => "pipe" as const)]
+    stdio: [...stdio, ...gates, ...command.descriptors.map(() => "pipe" as const)]
   }
   const child = spawn(command.file, [...command.args], options)
   command.descriptors.forEach((bytes, index) => {
-    const descriptor = child.stdio[stdio.length + index] as Writable | null | undefined
+    const descriptor = child.stdio[stdio.length + gates.length + index] as Writable | null | undefined
     // It may end before it has read them: how it ended says more than that.
     descriptor?.on("error", () => undefined)
     descriptor?.end(bytes)

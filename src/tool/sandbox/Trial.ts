@@ -2,6 +2,7 @@
 // promised: silence is no promise kept.
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { passGate } from "./Gate.ts"
 import { sandboxLimits } from "./Limits.ts"
 import type { SandboxPort } from "./Port.ts"
 import { spawnSandboxed } from "./Spawn.ts"
@@ -49,10 +50,13 @@ const report = ({ directory, sandbox }: Trial): Promise<Report> =>
       child[stream]?.on("data", (bytes: Buffer) => {
         if (said[stream].length < limitOutput) said[stream] += bytes.toString("utf8")
       })
+    const gate = command.gate === undefined ? undefined : passGate(child, command.gate)
     child.on("error", reject)
-    child.on("close", () => {
+    child.on("close", async () => {
       clearTimeout(timer)
-      resolve({ lines: said.stdout.split("\n"), complaint: said.stderr.trim() })
+      const answer = await gate
+      const reason = answer === undefined || answer._tag === "Open" ? undefined : answer.reason
+      resolve({ lines: said.stdout.split("\n"), complaint: reason ?? said.stderr.trim() })
     })
   })
 

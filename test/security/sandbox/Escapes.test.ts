@@ -1,10 +1,10 @@
 // Goal: no command gets out of the sandbox, whoever runs the server. Method: a list of real attempts in real processes,
 // as root and as an ordinary user; the same attempts against sandboxes with one part left out, which they must notice.
 // Verifies: G10, INV-TOOL-SANDBOX
-import { spawn, spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { reportCount } from "../../support/counts.ts"
@@ -12,11 +12,10 @@ import { parts, requirePart } from "../../support/require.ts"
 import { bubblewrap } from "../../support/sandbox.ts"
 import { attempts } from "./attempts.ts"
 import type { EscapeReport } from "./child.ts"
-import { keepsRoot, mutants, noticedBy } from "./mutants.ts"
+import { keepsRoot, mutants, noticedBy, otherMounts } from "./mutants.ts"
+import { asOrdinary, isRoot, ordinary, reachable } from "./users.ts"
 
 const program = fileURLToPath(new URL("./child.ts", import.meta.url))
-const isRoot = process.getuid?.() === 0
-const ordinary = 64_321
 
 let base = ""
 
@@ -34,25 +33,7 @@ type Who = "root" | "user"
 const commandFor = (who: Who): ReadonlyArray<string> => {
   if (who === "root" || !isRoot) return [process.execPath]
   chownSync(base, ordinary, ordinary)
-  return ["setpriv", "--reuid", String(ordinary), "--regid", String(ordinary), "--clear-groups", process.execPath]
-}
-
-/** An ordinary user has to reach the tree of the project and its Node. */
-const reachable = {
-  name: "a project that ordinary users can read",
-  isThere: () =>
-    !isRoot ||
-    spawnSync("setpriv", [
-      "--reuid",
-      String(ordinary),
-      "--regid",
-      String(ordinary),
-      "--clear-groups",
-      "test",
-      "-r",
-      program
-    ]).status === 0,
-  remedy: `chmod o+rx the directories above ${dirname(program)}`
+  return asOrdinary()
 }
 
 interface Attack {
@@ -60,12 +41,17 @@ interface Attack {
   readonly only?: ReadonlyArray<string>
   /** In sandboxes that were ready before. */
   readonly isAhead?: boolean
+  readonly isCompared?: boolean
 }
 
-const attack = (who: Who, { isAhead = false, mutant = "", only = [] }: Attack = {}): Promise<EscapeReport> =>
+const attack = (
+  who: Who,
+  { isAhead = false, isCompared = false, mutant = "", only = [] }: Attack = {}
+): Promise<EscapeReport> =>
   new Promise((resolve, reject) => {
     const [file = "", ...args] = commandFor(who)
-    const child = spawn(file, [...args, program, base, mutant, only.join("\n"), isAhead ? "ahead" : ""], {
+    const words = [isAhead ? "ahead" : "", isCompared ? "compared" : ""]
+    const child = spawn(file, [...args, program, base, mutant, only.join("\n"), ...words], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env["PATH"], HOME: "/nonexistent" }
     })
@@ -138,6 +124,15 @@ describe("the attempts", () => {
         .sort()
     ).toEqual([...noticing].sort())
     reportCount("weakened sandboxes that the attempts noticed", 1)
+  })
+
+  it.for(otherMounts)("are not even made on %s, which its plan does not know", async (mutant, context) => {
+    requirePart(context, bubblewrap)
+    requirePart(context, reachable)
+    const noticing = noticedBy[mutant] ?? []
+    const report = await attack("user", { mutant, only: noticing, isCompared: true })
+    expect(report.attempts.map(({ violated }) => violated)).toEqual(noticing.map(() => true))
+    reportCount("weakened sandboxes that differed from their plan", 1)
   })
 
   it("notice a root server whose commands stay root", { timeout: 120_000 }, async (context) => {

@@ -254,6 +254,20 @@ const onSecrets: ReadonlyArray<Attempt> = [
     ({ home }) => (readFileSync(join(home, ".bashrc"), "utf8") === "untouched\n" ? undefined : "it changed")
   ),
   attempt("read a key that was named", ({ base }) => `grep -q secret ${base}/named-key && ${succeeded}`),
+  attempt("read a private file outside homes", ({ base }) => `grep -q secret ${base}/private/key && ${succeeded}`),
+  attempt(
+    "read the data of another server",
+    ({ base }) => `grep -q secret ${base}/private/other-echs/token && ${succeeded}`
+  ),
+  attempt(
+    "look around outside the workspace",
+    ({ base }) => `[ "$(ls -A ${base} | sort | tr '\\n' ' ')" = "home workspace " ] || ${succeeded}`
+  ),
+  attempt(
+    "see the places of services",
+    () =>
+      `for d in /srv /mnt /media /opt /var/lib /boot; do [ -n "$(ls -A $d 2>/dev/null | grep -v ^echs-)" ] && ${succeeded}; done; true`
+  ),
   attempt("read the passwords of the system", () => `[ -r /etc/shadow ] && ${succeeded}`),
   attempt("find a secret in its own environment", () => `env | grep -q CANARY && ${succeeded}`),
   attempt(

@@ -1,9 +1,11 @@
 // Makes the attempts as whoever runs it, and prints what came of them: one JSON object.
 // Arguments: a directory that is its own; the name of a mutant or nothing; the names of attempts, or nothing for all;
-// "ahead" when every attempt shall be made in a sandbox that was ready before.
+// "ahead" when every attempt shall be made in a sandbox that was ready before; "compared" when a mutant is compared with
+// its plan, as every sandbox is.
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import { ProcessNotStarted } from "../../../src/tool/process/Errors.ts"
 import { makeProcesses } from "../../../src/tool/process/Processes.ts"
 import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
 import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
@@ -15,6 +17,8 @@ export interface AttemptReport {
   readonly name: string
   /** How it got out; nothing when it was held. */
   readonly escaped?: string
+  /** The sandbox was found to be another than planned, and the attempt was not made. */
+  readonly violated?: boolean
 }
 
 export interface EscapeReport {
@@ -26,7 +30,7 @@ export interface EscapeReport {
   readonly attempts: ReadonlyArray<AttemptReport>
 }
 
-const [base = "", mutant = "", only = "", ahead = ""] = process.argv.slice(2)
+const [base = "", mutant = "", only = "", ahead = "", comparison = ""] = process.argv.slice(2)
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 process.env["CANARY"] = "CANARY_VALUE"
 
@@ -39,7 +43,10 @@ const sandbox = await detectSandbox({
   ...(mutant === keepsRoot ? { levels: ["bubblewrap_as_root"] } : {})
 })
 const processes = makeProcesses({
-  sandbox: mutant === "" || mutant === keepsRoot ? sandbox : weakened(sandbox, mutant),
+  sandbox:
+    mutant === "" || mutant === keepsRoot
+      ? sandbox
+      : weakened(sandbox, mutant, comparison === "compared" ? "compared" : "believed"),
   environment: allowedEnvironment({ ...process.env, PATH: path }),
   overflowDirectory: join(base, "overflow")
 })
@@ -67,10 +74,13 @@ const tryOne = async (attempt: (typeof attempts)[number]): Promise<AttemptReport
   try {
     const environment = attempt.environment?.(scene)
     if (ahead === "ahead") await getReady(scene, environment)
-    const ended = await processes.run({
-      ...requestOf(scene, environment),
-      argv: ["sh", "-c", attempt.script(scene)]
-    })
+    const ended = await processes
+      .run({ ...requestOf(scene, environment), argv: ["sh", "-c", attempt.script(scene)] })
+      .catch((error: unknown) => {
+        if (error instanceof ProcessNotStarted && error.code === "sandbox_violation") return undefined
+        throw error
+      })
+    if (ended === undefined) return { name: attempt.name, violated: true }
     const damage = attempt.damage?.(scene)
     const said = ended.stdout.includes("ESCAPED") ? ended.stdout.trim().slice(0, 200) : undefined
     const escaped = said ?? damage ?? (ended.end === "timeout" ? "it did not end" : undefined)

@@ -39,6 +39,9 @@ const files = (base: string): Pick<Scene, "workspace" | "outside" | "data" | "ho
   write(join(home, ".aws", "credentials"), "secret\n")
   write(join(home, ".bashrc"), "untouched\n")
   write(join(base, "named-key"), "secret\n")
+  mkdirSync(join(base, "private", "other-echs"), { recursive: true })
+  write(join(base, "private", "key"), "secret\n", 0o600)
+  write(join(base, "private", "other-echs", "token"), "secret\n", 0o600)
   repository(workspace)
   traps(workspace, outside)
   return { workspace, outside, data, home }
@@ -69,7 +72,7 @@ export const makeScene = async (base: string): Promise<{ readonly scene: Scene; 
     sleeper.kill("SIGKILL")
     for (const server of servers) server.close()
     for (const path of [`/usr/local/${mark}`, `/etc/${mark}`, `/tmp/${mark}`]) rmSync(path, { force: true })
-    for (const name of ["workspace", "outside", "data", "home", "named-key"])
+    for (const name of ["workspace", "outside", "data", "home", "named-key", "private"])
       rmSync(join(base, name), { recursive: true, force: true })
   }
   return { scene, clear }

@@ -187,6 +187,37 @@ describe("in the sandbox", () => {
   })
 })
 
+describe("a program", () => {
+  it.for(["", "; exit 1", "; exit 125"])(
+    "that speaks like the sandbox runs once and is taken at its word%s",
+    async (end, context) => {
+      requirePart(context, bubblewrap)
+      const ground = await makeGround()
+      for (const words of ["bwrap: Can't mount proc", "echs-launcher: mount namespace: no", "vnot what was planned"]) {
+        const script = `echo once >>ran; echo "${words}" >&2${end}`
+        const ended = await ground.run(script, { timeoutMs: 20_000 })
+        expect(ended).toMatchObject({
+          end: "exited",
+          exit_code: Number(end.match(/\d+/)?.[0] ?? 0),
+          stderr: `${words}\n`
+        })
+        expect(readFileSync(`${ground.workspace}/ran`, "utf8")).toBe("once\n")
+        rmSync(`${ground.workspace}/ran`)
+      }
+      await ground.clear()
+    }
+  )
+
+  it("finds no descriptor of the sandbox, and cannot let itself in again", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    const open =
+      'for f in /proc/self/fd/* /proc/1/fd/*; do [ "$(basename $f)" -gt 2 ] && readlink $f; done | grep -v "^/proc/\\|eventfd"'
+    expect(await ground.run(open, { timeoutMs: 20_000 })).toMatchObject({ end: "exited", stdout: "", stderr: "" })
+    await ground.clear()
+  })
+})
+
 describe.each(worlds)("output of a program $name", (world) => {
   const open = groundIn(world)
 
@@ -295,7 +326,7 @@ describe.each(worlds)("the number of programs $name", (world) => {
     const all = Array.from({ length: 20 }, () => ground.run(`sleep ${mark}`))
     // Before any of them is under way: none may slip through.
     await ground.processes.close()
-    for (const { end } of await Promise.all(all)) expect(["exited", "killed"]).toContain(end)
+    for (const ended of await Promise.all(all)) expect(ended).toMatchObject({ end: "aborted", aborted: true })
     expect(await untilNone(mark, survivorMs)).toEqual([])
     await expect(ground.run("true")).rejects.toMatchObject({ _tag: "ProcessNotStarted", code: "closed" })
     await ground.clear()

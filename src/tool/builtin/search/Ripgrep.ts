@@ -1,7 +1,6 @@
 // Searches with ripgrep, in the sandbox. It is ended as soon as enough was found.
 import { accessSync, constants, statSync } from "node:fs"
 import { delimiter, join, relative } from "node:path"
-import { ProcessNotStarted } from "../../process/Errors.ts"
 import type { ProcessPort } from "../../process/Port.ts"
 import { againIfNotStarted } from "../Again.ts"
 import { ToolFailure } from "../Errors.ts"
@@ -145,7 +144,6 @@ const search = async (processes: ProcessPort, request: SearchRequest): Promise<S
   request.signal.throwIfAborted()
   // Nothing found is 1 without a word; all else that is not 0 has a reason.
   const isDone = isEnough || exit_code === 0 || (exit_code === 1 && complaint.trim() === "")
-  if (!isDone && complaint.startsWith("bwrap: ")) throw new ProcessNotStarted("sandbox_failed", "rg", complaint.trim())
   if (!isDone) throw new ToolFailure("search_failed", complaint.trim() || "ripgrep was ended")
   return gathered.result()
 }

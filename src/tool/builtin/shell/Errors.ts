@@ -14,6 +14,7 @@ export type ShellErrorCode =
   | "not_started"
   | "sandbox_refused"
   | "sandbox_failed"
+  | "sandbox_violation"
   | "session_unknown"
   | "session_busy"
   | "session_ended"
@@ -36,5 +37,7 @@ export const shellFailure = (code: ShellErrorCode, message: string): ToolOutcome
 export const notStarted = (error: unknown): ToolOutcome => {
   if (error instanceof SandboxRefused) return shellFailure("sandbox_refused", error.message)
   if (!(error instanceof ProcessNotStarted)) throw error
+  if (error.code === "sandbox_violation")
+    return { status: "sandbox_violation", error: shellError("sandbox_violation", error.message) }
   return shellFailure(error.code === "sandbox_failed" ? "sandbox_failed" : "not_started", error.message)
 }

@@ -18,6 +18,7 @@ import type { BeforeCall, ToolPort } from "../tool/Port.ts"
 import { openPolicyBook } from "../tool/policy/Book.ts"
 import { commandRuling } from "../tool/policy/CommandRules.ts"
 import { evaluate } from "../tool/policy/Evaluate.ts"
+import { endLeftovers, ownerOf } from "../tool/process/Leftovers.ts"
 import type { ProcessPort } from "../tool/process/Port.ts"
 import { makeProcesses } from "../tool/process/Processes.ts"
 import { makeRouter } from "../tool/Router.ts"
@@ -73,7 +74,9 @@ const openProcesses = async ({
   const { homeDirectory: home, variables } = environment
   const sandbox = await detectSandbox({ dataDirectory, home, path: variables["PATH"] ?? "", variables, ...named })
   const overflowDirectory = join(dataDirectory, "overflow")
-  return [sandbox, makeProcesses({ sandbox, environment: allowedEnvironment(variables), overflowDirectory })]
+  const owner = ownerOf(dataDirectory)
+  await endLeftovers(owner)
+  return [sandbox, makeProcesses({ sandbox, environment: allowedEnvironment(variables), overflowDirectory, owner })]
 }
 
 /** Whoever plans or judges a goal does not get help by the side; all others may. */

@@ -11,6 +11,7 @@ import { processLimits } from "./Limits.ts"
 import { Overflow } from "./Overflow.ts"
 import type { OutputStream, ProcessEnd, ProcessEnded, ProcessPort, ProcessRequest, StartRequest } from "./Port.ts"
 import { Progress } from "./Progress.ts"
+import { Reaper } from "./Reaper.ts"
 import { type Exit, Running } from "./Running.ts"
 import { type Setting, Spares, waiter } from "./Spares.ts"
 import { markName, newMark } from "./Tree.ts"
@@ -22,6 +23,8 @@ export interface ProcessesOptions {
   /** Where output goes that is too long to stay inline; emptied at the start. */
   readonly overflowDirectory: string
   readonly overflowBytesMax?: number
+  /** What the marks of programs begin with, so that the next server finds those that outlived this one. */
+  readonly owner?: string
   readonly diskReserve?: ReserveOf
   /** Whether sandboxes are made ahead of the calls that need them; they are, unless told otherwise. */
   readonly spares?: boolean
@@ -84,13 +87,19 @@ class Processes implements ProcessPort {
   private readonly running = new Set<Running>()
   private readonly guard: DiskGuard
   private readonly starting = new Set<Promise<Running>>()
+  private readonly reaper = new Reaper()
   private readonly spares: Spares | undefined
   private readonly closing = new AbortController()
 
   constructor(options: ProcessesOptions) {
     this.options = options
     const isWorthIt = options.sandbox.level.startsWith("bubblewrap") && options.spares !== false
-    this.spares = isWorthIt ? new Spares((setting) => this.prepareSpare(setting)) : undefined
+    this.spares = isWorthIt
+      ? new Spares((setting) => this.prepareSpare(setting), {
+          newMark: () => newMark(options.owner),
+          reaper: this.reaper
+        })
+      : undefined
     this.guard = new DiskGuard(options.diskReserve ?? usualReserve)
     rmSync(options.overflowDirectory, { recursive: true, force: true })
     mkdirSync(options.overflowDirectory, { recursive: true, mode: 0o700 })
@@ -154,6 +163,7 @@ class Processes implements ProcessPort {
     // What begins at this moment is not among those that run yet.
     await Promise.allSettled([...this.starting])
     await Promise.all([...this.running].map((running) => running.kill()))
+    this.reaper.close()
   }
 
   /** In a sandbox that is ready, or in a new one. */
@@ -194,7 +204,7 @@ class Processes implements ProcessPort {
   private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
     this.checkRoom(request.argv[0] ?? "")
     const { argv, channels = [], directory, network, readable = [], writable } = request
-    const mark = newMark()
+    const mark = newMark(this.options.owner)
     const { environment: allowed, sandbox } = this.options
     const command = sandbox.prepare({
       argv,
@@ -205,7 +215,14 @@ class Processes implements ProcessPort {
       environment: { ...allowed, ...request.environment, [markName]: mark },
       firstDescriptor: 3 + channels.length
     })
-    const starting = Running.start({ command, mark, channels, hasInput, onOutput: request.onOutput })
+    const starting = Running.start({
+      command,
+      mark,
+      channels,
+      hasInput,
+      onOutput: request.onOutput,
+      reaper: this.reaper
+    })
     this.starting.add(starting)
     try {
       const running = await starting

@@ -10,7 +10,8 @@ import { type Stdio, spawnSandboxed } from "../sandbox/Spawn.ts"
 import { ProcessNotStarted } from "./Errors.ts"
 import { processLimits } from "./Limits.ts"
 import type { OutputStream, RunningProcess, StartRequest } from "./Port.ts"
-import { commandOf, descendantsOf, isAlive, markedWith, signal } from "./Tree.ts"
+import type { Reaper } from "./Reaper.ts"
+import { commandOf, descendantsOf, isAlive, markedWith, markName, signal } from "./Tree.ts"
 
 export interface RunningParts {
   readonly command: SandboxedCommand
@@ -19,6 +20,8 @@ export interface RunningParts {
   readonly channels: ReadonlyArray<"in" | "out">
   readonly hasInput: boolean
   readonly onOutput: StartRequest["onOutput"]
+  /** Ends it when the server is killed, where it would not end by itself. */
+  readonly reaper?: Reaper | undefined
 }
 
 export type Exit = Awaited<RunningProcess["ended"]>
@@ -48,6 +51,7 @@ export class Running implements RunningProcess {
     this.entered = gate === undefined ? Promise.resolve({ _tag: "Open" }) : this.enter(gate)
     this.outputs = this.listen()
     this.ended = this.untilEnded()
+    this.register()
   }
 
   /** Rejects with ProcessNotStarted when there is no such program. */
@@ -62,7 +66,8 @@ export class Running implements RunningProcess {
     return new Promise((resolve, reject) => {
       const fail = (error: Error): void => reject(new ProcessNotStarted("not_found", command.file, error.message))
       try {
-        const child = spawnSandboxed({ command, stdio })
+        const environment = { ...command.environment, [markName]: parts.mark }
+        const child = spawnSandboxed({ command: { ...command, environment }, stdio })
         child.once("error", fail)
         if (child.pid !== undefined) resolve(new Running(child, child.pid, parts))
       } catch (error) {
@@ -150,6 +155,14 @@ export class Running implements RunningProcess {
     const inside = isNamespace ? descendantsOf(this.pid).slice(0, 1) : this.members()
     if (!this.isOver) for (const pid of [...inside, -this.pid, this.pid]) signal(pid, "SIGKILL")
     await this.ended
+  }
+
+  /** A sandbox ends with the server from the moment its program begins; all else until it is over. */
+  private register(): void {
+    const { command, reaper } = this.parts
+    reaper?.add(this.pid)
+    const over: Promise<unknown> = command.isNamespace ? Promise.race([this.entered, this.ended]) : this.ended
+    void over.then(() => reaper?.remove(this.pid))
   }
 
   private async enter(gate: Gate): Promise<GateAnswer> {

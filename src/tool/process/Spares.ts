@@ -4,12 +4,18 @@
 import type { SandboxedCommand } from "../sandbox/Port.ts"
 import { processLimits } from "./Limits.ts"
 import type { OutputStream, ProcessRequest } from "./Port.ts"
+import type { Reaper } from "./Reaper.ts"
 import { Running } from "./Running.ts"
 
 /** What decides how a sandbox is made; the program itself comes later. */
 export type Setting = Pick<ProcessRequest, "directory" | "writable" | "readable" | "network" | "environment">
 
 type Sink = (stream: OutputStream | number, bytes: Buffer) => void
+
+export interface SpareParts {
+  readonly newMark: () => string
+  readonly reaper: Reaper
+}
 
 interface Spare {
   readonly running: Running
@@ -44,8 +50,11 @@ export class Spares {
   private readonly making = new Set<string>()
   private isClosed = false
 
-  constructor(prepare: (setting: Setting) => SandboxedCommand) {
+  private readonly parts: SpareParts
+
+  constructor(prepare: (setting: Setting) => SandboxedCommand, parts: SpareParts) {
     this.prepare = prepare
+    this.parts = parts
   }
 
   /** How often a call found one, how often it did not, how many were made, are being made, and wait. */
@@ -103,7 +112,8 @@ export class Spares {
     let sink: Sink = () => undefined
     const running = await Running.start({
       command,
-      mark: "",
+      mark: this.parts.newMark(),
+      reaper: this.parts.reaper,
       channels: ["out"],
       hasInput: true,
       onOutput: (stream, bytes) => sink(stream, bytes)

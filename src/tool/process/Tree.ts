@@ -7,7 +7,8 @@ import { readdirSync, readFileSync } from "node:fs"
 /** Processes of a tree carry it, whoever their parents are by now. */
 export const markName = "ECHS_PROCESS_TREE"
 
-export const newMark = (): string => randomBytes(12).toString("hex")
+/** Begins with whose it is, so that a tree can be found again by the next server on the same data. */
+export const newMark = (owner = ""): string => `${owner}${owner === "" ? "" : "."}${randomBytes(12).toString("hex")}`
 
 /** Files of a process that may end at any moment; nothing when it has. */
 const readProc = (path: string): string => {
@@ -59,6 +60,13 @@ export const markedWith = (
     .filter((name) => readProc(`/proc/${name}/environ`).includes(`${markName}=${mark}`))
     .map(Number)
 }
+
+/** Processes that were started with any mark of this owner. */
+export const markedBy = (owner: string): ReadonlyArray<number> =>
+  namesIn("/proc")
+    .filter((name) => /^[0-9]+$/.test(name))
+    .filter((name) => `\0${readProc(`/proc/${name}/environ`)}`.includes(`\0${markName}=${owner}.`))
+    .map(Number)
 
 const isZombie = (pid: number): boolean => / [ZX] /.test(readProc(`/proc/${pid}/stat`).replace(/^.*\)/s, ""))
 

@@ -31,8 +31,8 @@ import { type Thinner, Thinning } from "./Thinning.ts"
 export interface ConversationLog extends RuneSink {
   /** The newest usable snapshot, if there is one; the value is given away. */
   readonly snapshot: (conversationId: ConversationId) => Promise<ConversationState | undefined>
-  /** Reads the state before it returns; later changes are not its business. */
-  readonly saveSnapshot: (state: ConversationState) => Promise<void>
+  /** Reads the state before it returns; later changes are not its business. Tells how many characters it was. */
+  readonly saveSnapshot: (state: ConversationState) => Promise<number>
   /** The conversation has left memory; what others keep of it may go too. */
   readonly rest?: (conversationId: ConversationId) => void
   /** How the log drops superseded deltas of a conversation at rest. */
@@ -316,6 +316,9 @@ export class Conversations {
     resident.snapshotAt = state.head
     const saved = this.options.log
       .saveSnapshot(state)
+      .then((chars) => {
+        resident.snapshotChars = chars
+      })
       .catch((cause: unknown) => this.options.onSnapshotFailed?.(state.conversation_id, cause))
       .finally(() => this.saving.delete(saved))
     this.saving.add(saved)

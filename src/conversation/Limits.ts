@@ -24,6 +24,13 @@ export const limits = {
   /** A snapshot is due when the log has grown by this many runes, and by this share, since the last one. */
   snapshotEveryRunes: 256,
   snapshotGrowth: 0.5,
+  /** Whatever its share, this much growth makes one due, and a rune more for so many characters of the last one. */
+  snapshotTailRunes: 4096,
+  snapshotCharsPerRune: KIB,
+  /** In the midst of an answer, whose deltas will be dropped, this many times as much. */
+  snapshotMidAnswer: 8,
+  /** Transcripts of at least so much JSON are packed in snapshots, in pieces of about this size. */
+  packCharsMin: 256 * KIB,
   /** What must have been written to a log since it was last thinned for that to pay again; one that is closed always is. */
   thinBytesMin: 256 * KIB,
   /** Conversations that wait to be thinned; more are thinned when they are next at rest. */

@@ -34,6 +34,9 @@ export interface Household {
   readonly onFailure: (resident: Resident, error: LogRefused) => void
 }
 
+/** A model speaks: the newest rune may be a delta, which is dropped later, and a snapshot of it could not be used then. */
+const isAnswering = ({ agents }: ConversationState): boolean => agents.some(({ turn }) => turn?.request != null)
+
 export class Resident implements ActorListener, ReactorHost, Employer {
   private readonly household: Household
   private workers: Workers | undefined
@@ -41,8 +44,9 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   readonly reactor: Reactor
   /** When it was last spoken to, on a clock that only runs forward. */
   usedMs = 0
-  /** The event of the newest snapshot. */
+  /** The event of the newest snapshot, and how large that was, where this process made it. */
   snapshotAt = 0
+  snapshotChars = 0
 
   constructor(household: Household, state: ConversationState) {
     this.household = household
@@ -64,10 +68,16 @@ export class Resident implements ActorListener, ReactorHost, Employer {
     return pendingEffects(this.state).some((pending) => !("held" in pending))
   }
 
-  /** The log has grown enough since the last snapshot for another one to pay. */
+  /**
+   * The log has grown enough since the last snapshot for another one to pay: by a share of what it was, and at the
+   * latest by what a load may read behind it. A large state costs more to write, and may wait for longer.
+   */
   get isSnapshotDue(): boolean {
     const grown = this.state.head - this.snapshotAt
-    return grown >= limits.snapshotEveryRunes && grown >= this.snapshotAt * limits.snapshotGrowth
+    if (grown < limits.snapshotEveryRunes) return false
+    const tail = limits.snapshotTailRunes + this.snapshotChars / limits.snapshotCharsPerRune
+    const due = Math.min(this.snapshotAt * limits.snapshotGrowth, tail)
+    return grown >= (isAnswering(this.state) ? due * limits.snapshotMidAnswer : due)
   }
 
   changed(signal: AbortSignal): Promise<void> {

@@ -35,8 +35,8 @@ import type { Employer, Workers } from "./Resident.ts"
 export interface SnapshotPort {
   /** The newest good one that is not ahead of the log; the value is given away. */
   readonly newest: (conversationId: ConversationId) => Promise<ConversationState | undefined>
-  /** Reads the state before it returns. */
-  readonly save: (state: ConversationState) => Promise<void>
+  /** Reads the state before it returns; tells how many characters it was. */
+  readonly save: (state: ConversationState) => Promise<number>
 }
 
 export interface Live {
@@ -95,7 +95,7 @@ const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): Conve
   ...(pressure.rest === undefined ? {} : { rest: pressure.rest }),
   ...(pressure.thinner === undefined ? {} : { thinner: pressure.thinner }),
   snapshot: async (conversationId) => snapshots?.newest(conversationId),
-  saveSnapshot: async (state) => snapshots?.save(state),
+  saveSnapshot: async (state) => (await snapshots?.save(state)) ?? 0,
   pages: (conversationId, after) => runesAfter(store, conversationId, after)
 })
 

@@ -2,10 +2,11 @@
 import type { ConversationState } from "../machine/State.ts"
 import type { RuneStore } from "../store/RuneStore.ts"
 import type { Snapshots } from "../store/Snapshots.ts"
+import { packState, unpackState } from "./PackedTranscript.ts"
 import type { SnapshotPort } from "./Runtime.ts"
 
 /** Names the shape of the folded state; a snapshot of another shape is not used. */
-export const snapshotShape = "conversation.2"
+export const snapshotShape = "conversation.3"
 
 export const snapshotPort = (parts: { readonly snapshots: Snapshots; readonly store: RuneStore }): SnapshotPort => ({
   newest: async (conversationId) => {
@@ -14,9 +15,12 @@ export const snapshotPort = (parts: { readonly snapshots: Snapshots; readonly st
     const found = await parts.snapshots.load(conversationId, { head })
     const state = found?.value as ConversationState | undefined
     const isOurs = state?.format === 1 && state.conversation_id === conversationId && state.head === found?.eventId
-    return isOurs ? state : undefined
+    return isOurs ? unpackState(state) : undefined
   },
   save: async (state) => {
-    await parts.snapshots.save(state.conversation_id, state.head, state)
+    const { conversation_id: conversationId, head } = state
+    const { chars, value } = await packState(state)
+    await parts.snapshots.save(conversationId, head, value)
+    return chars
   }
 })

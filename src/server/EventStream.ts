@@ -7,6 +7,7 @@ import type { Shelf } from "./Context.ts"
 import { acceptsFrame, type RuneFilter } from "./Filter.ts"
 import { plainHeaders } from "./HttpAnswer.ts"
 import { hasRoom, type Outlet, streamDrained, waitForRoom } from "./Outlet.ts"
+import { hasMore } from "./Progress.ts"
 
 export interface FeedRequest {
   readonly shelf: Shelf
@@ -52,15 +53,17 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
   const { filter, response } = request
   const outlet = outletOf(request)
   const wanted = isWanted(filter)
-  let page = await readNext(request, request.after)
+  let { after } = request
+  let page = await readNext(request, after)
   response.writeHead(200, { ...plainHeaders, "content-type": "application/x-ndjson", "x-echs-head": page.head })
   for (let left = runesMax; ; ) {
     const frames = page.frames.filter(wanted).slice(0, left)
     left -= frames.length
     if (frames.length > 0) outlet.write(Buffer.concat(frames.flatMap(lineOf)))
-    if (left === 0 || page.next >= page.head || !outlet.isOpen()) break
+    if (left === 0 || !hasMore(after, page) || !outlet.isOpen()) break
     if (!hasRoom(outlet) && !(await waitForRoom(outlet))) break
-    page = await readNext(request, page.next)
+    after = page.next
+    page = await readNext(request, after)
   }
   response.end()
 }
@@ -132,9 +135,10 @@ export class EventStream {
   private deliver(page: Page): void {
     if (this.ended) return
     const frames = page.frames.filter(this.wanted)
+    const isMore = hasMore(this.cursor, page)
     this.cursor = page.next
     if (frames.length > 0) this.outlet.write(Buffer.concat(frames.flatMap(eventOf)))
-    if (page.next < page.head) this.dirty = true
+    if (isMore) this.dirty = true
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
       this.outlet.write(Buffer.from(`event: caught_up\ndata: {"head":${page.head}}\n\n`))

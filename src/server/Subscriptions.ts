@@ -133,7 +133,8 @@ export class Subscriptions {
       cursors,
       others: after === "tail" ? "new" : "all",
       sinceMs: after === "tail" ? sinceMs : undefined,
-      taken: new Set(this.open.keys())
+      taken: new Set(this.open.keys()),
+      onFailure: (sub, error) => this.end(sub, error)
     })
     return { ...this.keep(member, fields, 0), since_ms: sinceMs ?? nowMs }
   }

@@ -7,6 +7,7 @@ import { limits } from "../wire/Limits.ts"
 import { CatchUpPages, type Content, type SharedPage } from "./CatchUpPages.ts"
 import { hasRoom, type Outlet, waitForRoom } from "./Outlet.ts"
 import type { PageBuffers } from "./PageBuffers.ts"
+import { turnAfterEmptyPage } from "./Progress.ts"
 import { frameAll, textFrame } from "./WebSocketFrame.ts"
 import { makeWrapInPlace } from "./WirePage.ts"
 
@@ -21,6 +22,8 @@ export interface TopicOptions {
   readonly visibilityMax: number
   readonly buffers: PageBuffers
   readonly monotonicMs: () => number
+  /** Named in what is said about a gap, where readers follow many conversations under one name. */
+  readonly conversationId?: string
   /** Whether a rune is for these readers; the body is its JSON. */
   readonly accepts: (frame: Frame) => boolean
   /** The log can no longer be read for these readers, who have left the topic. */
@@ -43,15 +46,14 @@ export class Topic {
   private readonly atHead = new Set<Reader>()
   private readonly behind = new Set<Reader>()
   private readonly pages: CatchUpPages
-  /** Readers at the head have everything up to here. */
-  private cursor: number
+  /** Readers at the head have everything up to here. Only what was read moves it, never what a reader claims to have. */
+  private cursor = 0
   private pumping = false
   private dirty = false
   private pumpedMs = Number.NEGATIVE_INFINITY
 
-  constructor(options: TopicOptions, cursor: number) {
+  constructor(options: TopicOptions) {
     this.options = options
-    this.cursor = cursor
     this.prefix = Buffer.from(`{"sub":${JSON.stringify(options.name)},"rune":`)
     const { buffers, readRaw, visibilityMax } = options
     this.pages = new CatchUpPages({
@@ -145,12 +147,17 @@ export class Topic {
   private async catchUp(reader: Reader): Promise<void> {
     if (reader.left) return
     let page: SharedPage | undefined = this.pageBehind(reader.cursor)
+    let emptyPages = 0
     try {
       while (page !== undefined && !reader.left) {
         if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return
         const content: Content = await page.content
         if (reader.left) return
         const isLast = content.next >= content.head && content.next >= this.cursor
+        emptyPages = content.next > reader.cursor ? 0 : emptyPages + 1
+        // A page that was read before the others got more says nothing of it: the next one does, after everybody's turn.
+        if (emptyPages > 0 && !isLast) await turnAfterEmptyPage(reader.cursor, content, emptyPages)
+        if (reader.left) return
         // The next page is read while this one is on its way.
         const following: SharedPage | undefined = isLast ? undefined : this.pageBehind(content.next)
         send(reader.outlet, page, content)
@@ -220,8 +227,9 @@ export class Topic {
   }
 
   private gap(from: number, to: number): Buffer {
-    const gap = { from, to, reason: "thinned" }
-    return textFrame(JSON.stringify({ sub: this.options.name, gap }))
+    const { conversationId, name } = this.options
+    const gap = { ...(conversationId === undefined ? {} : { conversation_id: conversationId }), from, to }
+    return textFrame(JSON.stringify({ sub: name, gap: { ...gap, reason: "thinned" } }))
   }
 }
 

@@ -102,21 +102,18 @@ export class Topics {
     return { sub, leave: () => this.leave(opened, reader) }
   }
 
-  private start(base: string, { conversationId, cursor, filter }: JoinRequest): Open {
+  private start(base: string, { conversationId, filter }: JoinRequest): Open {
     const { newName, shelf } = this.options
     const name = newName()
-    const topic = new Topic(
-      {
-        name,
-        ...readingOf(this.options, conversationId, filter),
-        onFailure: (error, readers) => {
-          for (const reader of readers) this.owners.get(reader)?.onFailure(name, error)
-          this.closeIfEmpty(opened)
-          this.options.onFailure(error, conversationId)
-        }
-      },
-      cursor
-    )
+    const topic = new Topic({
+      name,
+      ...readingOf(this.options, conversationId, filter),
+      onFailure: (error, readers) => {
+        for (const reader of readers) this.owners.get(reader)?.onFailure(name, error)
+        this.closeIfEmpty(opened)
+        this.options.onFailure(error, conversationId)
+      }
+    })
     const key = this.open.has(base) ? `${base} ${name}` : base
     const opened: Open = { key, topic, stop: shelf.watch(conversationId, () => topic.wake()) }
     this.open.set(key, opened)

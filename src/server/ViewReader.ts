@@ -6,6 +6,7 @@ import { limits } from "../wire/Limits.ts"
 import type { Shelf } from "./Context.ts"
 import { acceptsKind, type RuneFilter } from "./Filter.ts"
 import { hasRoom, type Outlet, waitForRoom } from "./Outlet.ts"
+import { hasMore } from "./Progress.ts"
 import { caughtUpFrame } from "./Topics.ts"
 import { textFrame } from "./WebSocketFrame.ts"
 
@@ -73,8 +74,9 @@ export class ViewReader {
     const request = { after: this.position, bytesMax: limits.pageBytes, visibilityMax: "internal" } as const
     const page = await shelf.read(conversationId, request)
     if (this.left) return
+    const isMore = hasMore(this.position, page)
     if (page.next !== this.position) this.deliver(page)
-    if (page.next < page.head) this.dirty = true
+    if (isMore) this.dirty = true
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
       outlet.write(caughtUpFrame(sub, page.head))

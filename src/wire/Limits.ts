@@ -35,10 +35,16 @@ export const limits = {
   catchUpBuffersIdleMax: 8,
   /** Pages a topic keeps for readers that catch up side by side. */
   pagesKeptPerTopic: 4,
+  /** Pages in a row that bring nothing although there is more; one more ends the subscription. */
+  emptyPagesMax: 8,
   /** From being stamped to being durable, a rune takes less than this. */
   stampedWithinMs: 1_000,
   /** Conversations that one follower of everything catches up with side by side. */
   followAllLanes: 8,
+  /** How often a conversation that cannot be read is tried for a follower of everything before it is told. */
+  followAllTriesMax: 4,
+  /** The pause before the second try; each one after that is five times as long. */
+  followAllRetryMs: 100,
   /** A conversation that has been quiet this long costs a follower of everything nothing. */
   followAllQuietMs: 30_000,
   /** Conversations brought into memory for one list of what waits for a person, and how many at once. */

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest"
 import { bytesOf, sealFrame, sealThinned } from "#runelog/Frame.ts"
 import type { Frame, Page, RawPage } from "#src/conversation/Reading.ts"
 import { acceptsFrame, acceptsKind, kindOf } from "#src/server/Filter.ts"
-import type { Outlet } from "#src/server/Outlet.ts"
 import { PageBuffers } from "#src/server/PageBuffers.ts"
 import { Topic } from "#src/server/Topic.ts"
 import { frameAll, textFrame } from "#src/server/WebSocketFrame.ts"
@@ -12,6 +11,7 @@ import { makeWrapInPlace } from "#src/server/WirePage.ts"
 import { limits } from "#src/wire/Limits.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
+import { FakeOutlet, payloads, turnOfLoop } from "../support/server/FakeOutlet.ts"
 
 const frameOf = (eventId: number): Frame => ({
   kind: eventId % 17 === 0 ? "thinned" : "entry",
@@ -22,21 +22,6 @@ const frameOf = (eventId: number): Frame => ({
   stream: 0,
   body: Buffer.from(JSON.stringify({ event_id: eventId, kind: "turn.started", payload: "x".repeat(eventId % 300) }))
 })
-
-/** The payloads of the frames in some bytes, by RFC 6455. */
-const payloads = (bytes: Buffer): ReadonlyArray<string> => {
-  const found: Array<string> = []
-  for (let at = 0; at < bytes.length; ) {
-    if (bytes[at] !== 0x81) throw new Error(`no text frame at ${at}`)
-    const short = bytes[at + 1]!
-    const header = short < 126 ? 2 : short === 126 ? 4 : 10
-    const length =
-      short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2))
-    found.push(bytes.toString("utf8", at + header, at + header + length))
-    at += header + length
-  }
-  return found
-}
 
 const HEADER_BYTES = 32
 const chain = { stream: 0, previousCrc: 0, family: 0 }
@@ -59,61 +44,6 @@ class SpoilingBuffers extends PageBuffers {
     super.giveBack(buffer.fill(0x2a))
   }
 }
-
-class FakeOutlet implements Outlet {
-  readonly seen: Array<number> = []
-  readonly gaps: Array<number> = []
-  pending = 0
-  closed = false
-  private waiters: Array<() => void> = []
-  private unsent: Array<{ readonly bytes: Buffer; readonly onWritten: (() => void) | undefined }> = []
-
-  /** What was written is looked at when it leaves: until then its bytes must stay what they are. */
-  write(bytes: Buffer, onWritten?: () => void): void {
-    this.pending += bytes.length
-    this.unsent.push({ bytes, onWritten })
-  }
-
-  private leave(bytes: Buffer): void {
-    for (const text of payloads(bytes)) {
-      const { gap, rune } = JSON.parse(text) as { rune?: { event_id: number }; gap?: { from: number } }
-      if (rune !== undefined) this.seen.push(rune.event_id)
-      if (gap !== undefined) this.gaps.push(gap.from)
-    }
-  }
-
-  pendingBytes(): number {
-    return this.pending
-  }
-
-  drained(): Promise<void> {
-    return new Promise((resolve) => this.waiters.push(resolve))
-  }
-
-  drain(): void {
-    this.pending = 0
-    for (const { bytes, onWritten } of this.unsent.splice(0)) {
-      this.leave(bytes)
-      onWritten?.()
-    }
-    for (const wake of this.waiters.splice(0)) wake()
-  }
-
-  isOpen(): boolean {
-    return !this.closed
-  }
-
-  closeStalled(): void {
-    this.closed = true
-    this.drain()
-  }
-
-  stalledMs(): number {
-    return 60_000
-  }
-}
-
-const turnOfLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 class FakeLog {
   head = 1
@@ -145,6 +75,35 @@ class FakeLog {
 
 const upTo = (after: number, head: number) => Array.from({ length: head - after }, (_, index) => after + 1 + index)
 
+const without17 = (ids: ReadonlyArray<number>) => ids.filter((id) => id % 17 !== 0)
+
+const topicOf = (
+  log: { readonly read: (after: number) => Promise<Page> },
+  onFailure: (error: unknown) => void = () => undefined
+): Topic =>
+  new Topic({
+    name: "s1",
+    read: (after) => log.read(after),
+    visibilityMax: 1,
+    buffers: new PageBuffers(),
+    monotonicMs: () => performance.now(),
+    accepts: () => true,
+    onFailure
+  })
+
+/** Everybody who drains has everything; one may stay behind. */
+const settledIn = async (
+  topic: Topic,
+  outlets: ReadonlyArray<FakeOutlet>,
+  { isOneBehind = false }: { readonly isOneBehind?: boolean } = {}
+): Promise<void> => {
+  for (let quietTurns = 0; quietTurns < 5; ) {
+    for (const outlet of outlets) outlet.drain()
+    await turnOfLoop()
+    quietTurns = isOneBehind || topic.isQuiet ? quietTurns + 1 : 0
+  }
+}
+
 describe("a topic", () => {
   it("gives every reader everything after its cursor, once and in order, however slow", async () => {
     const rounds = count("random topics", { fast: 200, soak: 20_000 })
@@ -153,19 +112,16 @@ describe("a topic", () => {
       const log = new FakeLog(random)
       const failures: Array<unknown> = []
       const buffers = new SpoilingBuffers({ buffersMax: 3, idleMax: 2, bytes: 4096 })
-      const topic = new Topic(
-        {
-          name: "s1",
-          read: (after) => log.read(after),
-          ...(random() < 0.8 ? { readRaw: (after: number, into: Buffer) => log.readRaw(after, into) } : {}),
-          visibilityMax: 1,
-          buffers,
-          monotonicMs: () => random() * 10,
-          accepts: () => true,
-          onFailure: (error) => failures.push(error)
-        },
-        0
-      )
+      const topic = new Topic({
+        name: "s1",
+        read: (after) => log.read(after),
+        ...(random() < 0.8 ? { readRaw: (after: number, into: Buffer) => log.readRaw(after, into) } : {}),
+        visibilityMax: 1,
+        buffers,
+        monotonicMs: () => random() * 10,
+        accepts: () => true,
+        onFailure: (error) => failures.push(error)
+      })
       const readers: Array<{ readonly outlet: FakeOutlet; readonly after: number }> = []
       for (let step = 0; step < 60; step++) {
         log.head += Math.floor(random() * 12)
@@ -201,18 +157,15 @@ describe("a topic", () => {
     const log = new FakeLog(() => 0.99)
     log.head = 10
     const told: Array<unknown> = []
-    const topic = new Topic(
-      {
-        name: "s1",
-        visibilityMax: 1,
-        buffers: new PageBuffers(),
-        monotonicMs: () => performance.now(),
-        read: (after) => (after >= 10 && log.head > 10 ? Promise.reject(new Error("gone")) : log.read(after)),
-        accepts: () => true,
-        onFailure: (error, readers) => told.push([error, readers.length])
-      },
-      0
-    )
+    const topic = new Topic({
+      name: "s1",
+      visibilityMax: 1,
+      buffers: new PageBuffers(),
+      monotonicMs: () => performance.now(),
+      read: (after) => (after >= 10 && log.head > 10 ? Promise.reject(new Error("gone")) : log.read(after)),
+      accepts: () => true,
+      onFailure: (error, readers) => told.push([error, readers.length])
+    })
     const stalled = new FakeOutlet()
     stalled.pending = limits.socketBytesMax + 1
     stalled.stalledMs = () => 1
@@ -230,6 +183,52 @@ describe("a topic", () => {
     while (told.length === 0) await turnOfLoop()
     expect(told).toEqual([[expect.any(Error), 1]])
     expect(topic.readers).toBe(0)
+  })
+
+  it("writes nothing more to a reader at the head whose socket is full, and all of it once there is room", async () => {
+    const log = new FakeLog(() => 0)
+    const topic = topicOf(log)
+    const [slow, quick] = [new FakeOutlet(), new FakeOutlet()]
+    for (const outlet of [slow, quick]) topic.join(outlet, 0, () => undefined)
+    await settledIn(topic, [slow, quick])
+    slow.pending = limits.socketBytesMax + 1
+    for (let step = 0; step < 10; step++) {
+      log.head += 3
+      topic.wake()
+      await settledIn(topic, [quick], { isOneBehind: true })
+    }
+    expect(quick.seen).toEqual(without17(upTo(0, log.head)))
+    expect(slow.unsentBytes).toBe(0)
+    await settledIn(topic, [slow, quick])
+    expect(slow.seen).toEqual(quick.seen)
+  })
+
+  it("counts a reader as full only beyond the limit", async () => {
+    const log = new FakeLog(() => 0)
+    const topic = topicOf(log)
+    const reader = new FakeOutlet()
+    topic.join(reader, 0, () => undefined)
+    await settledIn(topic, [reader])
+    reader.pending = limits.socketBytesMax
+    log.head += 1
+    topic.wake()
+    while (!topic.isQuiet) await turnOfLoop()
+    expect(reader.unsentBytes).toBeGreaterThan(0)
+  })
+
+  it("ends with an error, and lets others have their turn, when reading brings nothing although there is more", async () => {
+    const failures: Array<unknown> = []
+    let reads = 0
+    const read = async (after: number): Promise<Page> => {
+      // So many only where nobody else gets a turn.
+      if (++reads > 1_000) throw new Error("read a thousand times")
+      return { frames: [], next: after, head: after + 1 }
+    }
+    const topic = topicOf({ read }, (error) => failures.push(error))
+    topic.join(new FakeOutlet(), 5, () => undefined)
+    while (failures.length === 0) await turnOfLoop()
+    expect(failures).toEqual([expect.objectContaining({ _tag: "FeedStuck", after: 5, head: 6 })])
+    expect(reads).toBeLessThan(20)
   })
 })
 

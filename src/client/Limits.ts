@@ -11,8 +11,10 @@ export const clientLimits = {
   feedFramesMax: 2_048,
   /** The same in characters. */
   feedCharsMax: 4_194_304,
-  /** Conversations whose place a tail of everything remembers. */
-  cursorsMax: 10_000,
+  /** Conversations whose place a tail of everything remembers; one more ends it with `limit_exceeded`. */
+  cursorsMax: 250_000,
+  /** Those of them that a subscription names when it is opened again: about half of the largest message. */
+  cursorsNamedMax: 10_000,
   /** Silence after which the server is asked for a sign of life, and how long it has to give one. */
   silenceMs: 30_000,
   probeWithinMs: 10_000,

@@ -2,8 +2,9 @@
  * Where a reader is: what to ask for when a subscription is opened again, and what of the frames that come it has had
  * already. It moves with what the reader was handed, never with what only arrived.
  */
+import { RequestFailed } from "./Errors.ts"
 import { clientLimits } from "./Limits.ts"
-import type { PushedFrame, TailItem } from "./Wire.ts"
+import type { PushedFrame, TailItem, WireError } from "./Wire.ts"
 
 export interface Place {
   readonly after: number | "tail"
@@ -43,7 +44,8 @@ export class RunePosition implements Position {
       return { rune: frame.rune }
     }
     if (frame.gap !== undefined) {
-      this.cursor = Math.max(before, frame.gap.to)
+      if (frame.gap.to <= before) return undefined
+      this.cursor = frame.gap.to
       return { gap: frame.gap }
     }
     if (frame.caught_up !== undefined) {
@@ -92,18 +94,14 @@ export class ViewPosition implements Position {
   }
 }
 
-interface Heard {
-  readonly eventId: number
-  readonly tsMs: number
-}
-
 /**
- * In all conversations: a cursor each, and for those not heard of the time at which listening began. The longest unheard
- * of is given up when there are too many; listening to it then begins again behind its last rune.
+ * In all conversations: a cursor each. What a subscription is opened with names those heard of last; of the others the
+ * server sends again what came since listening began, and what was had of it is left out here.
  */
 export class EverythingPosition implements Position {
   private readonly after: number | "tail"
-  private readonly heard = new Map<string, Heard>()
+  /** The last event of each conversation, the longest unheard of first. */
+  private readonly heard = new Map<string, number>()
   private sinceMs: number | undefined
 
   constructor(after: number | "tail") {
@@ -111,7 +109,7 @@ export class EverythingPosition implements Position {
   }
 
   place(): Place {
-    const cursors = Object.fromEntries([...this.heard].map(([id, { eventId }]) => [id, eventId]))
+    const cursors = Object.fromEntries([...this.heard].slice(-clientLimits.cursorsNamedMax))
     const since = this.after === "tail" && this.sinceMs !== undefined ? { since_ms: this.sinceMs } : {}
     return { after: this.after, cursors, ...since }
   }
@@ -122,23 +120,40 @@ export class EverythingPosition implements Position {
 
   take(frame: PushedFrame): TailItem | undefined {
     if (frame.rune !== undefined) {
-      const { conversation_id: id, event_id: eventId, ts_ms: tsMs } = frame.rune
-      if (eventId <= (this.heard.get(id)?.eventId ?? 0)) return undefined
-      this.heard.delete(id)
-      this.heard.set(id, { eventId, tsMs })
-      if (this.heard.size > clientLimits.cursorsMax) this.forgetOldest()
-      return { rune: frame.rune }
+      const { conversation_id: id, event_id: eventId } = frame.rune
+      return this.isNew(id, eventId) ? { rune: frame.rune } : undefined
     }
-    if (frame.gap !== undefined) return { gap: frame.gap }
+    if (frame.gap !== undefined) {
+      const { conversation_id: id, to } = frame.gap
+      return id === undefined || this.isNew(id, to) ? { gap: frame.gap } : undefined
+    }
     if (frame.caught_up !== undefined) return { caught_up: frame.caught_up }
+    if (frame.error !== undefined) return this.takeFailure(frame.conversation_id, frame.error)
     return frame.live === undefined ? undefined : { live: frame.live }
   }
 
-  private forgetOldest(): void {
-    const [oldest] = this.heard
-    if (oldest === undefined) return
-    const [id, { tsMs }] = oldest
+  /** Whether the event lies behind what was had of its conversation; then it is the last one that was. */
+  private isNew(id: string, eventId: number): boolean {
+    if (eventId <= (this.heard.get(id) ?? 0)) return false
     this.heard.delete(id)
-    if (this.sinceMs !== undefined) this.sinceMs = Math.max(this.sinceMs, tsMs + 1)
+    if (this.heard.size >= clientLimits.cursorsMax) throw tooMany()
+    this.heard.set(id, eventId)
+    return true
+  }
+
+  /** One conversation does not come, or not from where it was asked for. Others go on. */
+  private takeFailure(id: string | undefined, error: WireError): TailItem {
+    if (id === undefined) throw new RequestFailed("subscribe", error)
+    const head = error.data?.["head"]
+    // The log is shorter than what was heard of it, as after a restore from a backup: what comes next is new all the same.
+    if (error.code === "not_found") this.heard.delete(id)
+    else if (typeof head === "number" && head < (this.heard.get(id) ?? 0)) this.heard.set(id, head)
+    return { failed: { conversation_id: id, error } }
   }
 }
+
+const tooMany = (): RequestFailed =>
+  new RequestFailed("subscribe", {
+    code: "limit_exceeded",
+    message: `a tail of everything remembers its place in ${clientLimits.cursorsMax} conversations; follow fewer kinds, or one conversation at a time`
+  })

@@ -111,7 +111,9 @@ export async function* tail(
         const frame = await opened.feed.next(signal)
         if (frame === "aborted") return
         if (typeof frame === "string") break
-        if (frame.error !== undefined) throw new RequestFailed("subscribe", frame.error)
+        // An error that names a conversation is about that one alone; the position knows what it means.
+        if (frame.error !== undefined && frame.conversation_id === undefined)
+          throw new RequestFailed("subscribe", frame.error)
         const item = position.take(frame)
         if (item !== undefined) yield item
       }

@@ -58,6 +58,8 @@ export type Answer<Op extends OperationName> = AnswerOf<Op>
 export type AttentionChange = AttentionItem & { readonly change: "raised" | "changed" | "resolved" }
 
 export interface Gap {
+  /** Only where all conversations are followed. */
+  readonly conversation_id?: string
   readonly from: number
   readonly to: number
   readonly reason: string
@@ -79,6 +81,12 @@ export interface Live {
   readonly text: string
 }
 
+/** One conversation does not come, or not from where it was asked for; only where all conversations are followed. */
+export interface ConversationFailure {
+  readonly conversation_id: string
+  readonly error: WireError
+}
+
 /** What a subscription brings, one of these at a time. */
 export type TailItem =
   | { readonly rune: AnyRune }
@@ -86,6 +94,7 @@ export type TailItem =
   | { readonly caught_up: { readonly head: number } }
   | { readonly live: Live }
   | { readonly event: ViewEvent }
+  | { readonly failed: ConversationFailure }
 
 export interface PushedFrame {
   readonly sub: string
@@ -95,8 +104,9 @@ export interface PushedFrame {
   readonly live?: Live
   readonly event?: ViewEvent
   readonly attention?: AttentionChange
-  /** The subscription ended; nothing more comes of it. */
+  /** With `conversation_id` about that conversation alone; else the subscription ended, and nothing more comes of it. */
   readonly error?: WireError
+  readonly conversation_id?: string
 }
 
 export interface AnswerFrame {

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { backoffMs } from "#src/client/Backoff.ts"
 import { Client, type ClientOptions, type ConnectionChange, clientLimits, type TailItem } from "#src/client/Client.ts"
 import { Feed } from "#src/client/Feed.ts"
-import { readingOperations } from "#src/client/Wire.ts"
+import { EverythingPosition } from "#src/client/Position.ts"
+import { type AnyRune, readingOperations } from "#src/client/Wire.ts"
 import { operationNames, operations } from "#src/wire/Operations.ts"
 import { WireServer } from "../support/client/wireServer.ts"
 import { count, reportCount } from "../support/counts.ts"
@@ -354,6 +355,41 @@ describe("a tail of a derived view", () => {
   })
 })
 
+/** Answers every subscription with these frames. */
+const sendOnSubscribe = (frames: ReadonlyArray<object>): void => {
+  server.intercept = (message, socket) => {
+    if (message["op"] !== "subscribe") return false
+    socket.send(JSON.stringify({ id: message["id"], ok: { sub: "e", head: 0 } }))
+    for (const frame of frames) socket.send(JSON.stringify({ sub: "e", ...frame }))
+    return true
+  }
+}
+
+/** The first items of a tail, each in a word. */
+const taken = async (client: Client, id: string, most: number): Promise<ReadonlyArray<string>> => {
+  const seen: Array<string> = []
+  for await (const item of client.tail(id)) {
+    if ("rune" in item) seen.push(`${item.rune.conversation_id} ${item.rune.event_id}`)
+    else if ("gap" in item) seen.push(`${item.gap.conversation_id} ${item.gap.from}-${item.gap.to}`)
+    else if ("failed" in item) seen.push(`${item.failed.conversation_id} ${item.failed.error.code}`)
+    if (seen.length === most) break
+  }
+  return seen
+}
+
+describe("a tail of one conversation", () => {
+  it("hands out no rune and no gap twice, whatever the server sends again", async () => {
+    const rune = (eventId: number) => ({
+      rune: { conversation_id: conversation, event_id: eventId, kind: "turn.started" }
+    })
+    const gap = { gap: { from: 3, to: 6, reason: "thinned" } }
+    const all = [rune(1), rune(2), gap, rune(7)]
+    sendOnSubscribe([...all, ...all, rune(5), gap, rune(8)])
+    const seen = await taken(await connect(), conversation, 5)
+    expect(seen.map((one) => one.split(" ")[1])).toEqual(["1", "2", "3-6", "7", "8"])
+  })
+})
+
 describe("a tail of everything", () => {
   it("keeps a cursor for each conversation and names them when it resumes", async () => {
     const client = await connect()
@@ -382,6 +418,94 @@ describe("a tail of everything", () => {
       // What was not heard of begins where listening began, however often the connection is lost.
       ["tail", { conv_a: 5, conv_b: 9 }, 7]
     ])
+  })
+
+  it("hands out no rune and no gap twice, whatever the server sends again", async () => {
+    const rune = (id: string, eventId: number) => ({
+      rune: { conversation_id: id, event_id: eventId, kind: "turn.started" }
+    })
+    const gap = (id: string, from: number, to: number) => ({
+      gap: { conversation_id: id, from, to, reason: "thinned" }
+    })
+    const all = [rune("conv_a", 1), rune("conv_a", 2), rune("conv_b", 1), gap("conv_a", 3, 6), rune("conv_a", 7)]
+    sendOnSubscribe([...all, ...all, rune("conv_a", 5), gap("conv_a", 3, 6), gap("conv_b", 1, 1), rune("conv_b", 2)])
+    const seen = await taken(await connect(), "*", 6)
+    expect(seen).toEqual(["conv_a 1", "conv_a 2", "conv_b 1", "conv_a 3-6", "conv_a 7", "conv_b 2"])
+  })
+
+  it("repeats nothing of more conversations than it names when it resumes", { timeout: 60_000 }, async () => {
+    const many = clientLimits.cursorsNamedMax + 500
+    const runes = Array.from({ length: many }, (_, index) => ({
+      rune: { conversation_id: `conv_${String(index).padStart(8, "0")}`, event_id: 1, kind: "turn.started" }
+    }))
+    const last = { rune: { conversation_id: "conv_last", event_id: 1, kind: "turn.started" } }
+    const asked: Array<Readonly<Record<string, number>>> = []
+    server.intercept = (message, socket) => {
+      if (message["op"] !== "subscribe") return false
+      asked.push(message["cursors"] as Readonly<Record<string, number>>)
+      socket.send(JSON.stringify({ id: message["id"], ok: { sub: "e", head: 0, since_ms: 1 } }))
+      const named = asked.at(-1) ?? {}
+      // As the server does it: what is not named comes from its beginning.
+      const wanted = runes.filter(({ rune }) => named[rune.conversation_id] === undefined)
+      for (const one of asked.length === 1 ? runes : [...wanted, last])
+        socket.send(JSON.stringify({ sub: "e", ...one }))
+      return true
+    }
+    const client = await connect()
+    const seen = new Map<string, number>()
+    for await (const item of client.tail("*")) {
+      if (!("rune" in item)) continue
+      const { conversation_id: id } = item.rune
+      seen.set(id, (seen.get(id) ?? 0) + 1)
+      if (id === "conv_last") break
+      if (seen.size === many) server.dropAll()
+    }
+    expect(seen.size).toBe(many + 1)
+    expect([...seen.values()].every((times) => times === 1)).toBe(true)
+    expect(Object.keys(asked.at(-1) ?? {})).toHaveLength(clientLimits.cursorsNamedMax)
+    expect(Object.keys(asked.at(-1) ?? {})).toContain(runes.at(-1)?.rune.conversation_id)
+  })
+
+  it("hears which conversation it does not get, goes on with the others, and takes a log that became shorter from there", async () => {
+    const rune = (id: string, eventId: number) => ({
+      rune: { conversation_id: id, event_id: eventId, kind: "turn.started" }
+    })
+    const failure = (id: string, code: string, data?: object) => ({
+      conversation_id: id,
+      error: { code, message: "no", ...(data === undefined ? {} : { data }) }
+    })
+    sendOnSubscribe([
+      rune("conv_a", 100),
+      rune("conv_b", 50),
+      rune("conv_c", 9),
+      failure("conv_a", "bad_request", { head: 7 }),
+      failure("conv_b", "not_found"),
+      failure("conv_c", "read_only"),
+      rune("conv_a", 7),
+      rune("conv_a", 8),
+      rune("conv_b", 1),
+      rune("conv_c", 9),
+      rune("conv_c", 10)
+    ])
+    const seen = await taken(await connect(), "*", 9)
+    expect(seen.slice(3)).toEqual([
+      "conv_a bad_request",
+      "conv_b not_found",
+      "conv_c read_only",
+      "conv_a 8",
+      "conv_b 1",
+      "conv_c 10"
+    ])
+  })
+
+  it("ends when it would have to remember more places than it may", { timeout: 30_000 }, () => {
+    const position = new EverythingPosition(0)
+    const runeOf = (id: number) =>
+      ({ conversation_id: `c${id}`, event_id: 1, kind: "turn.started" }) as unknown as AnyRune
+    const take = (id: number) => position.take({ sub: "e", rune: runeOf(id) })
+    for (let id = 0; id < clientLimits.cursorsMax; id += 1) take(id)
+    expect(() => take(-1)).toThrow(expect.objectContaining({ code: "limit_exceeded" }))
+    expect(take(0)).toBeUndefined()
   })
 
   it("fails when the server ends the subscription", async () => {

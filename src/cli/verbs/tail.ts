@@ -80,6 +80,7 @@ const jsonLines =
   (item: TailItem): void => {
     if ("rune" in item) terminal.write(`${JSON.stringify(item.rune)}\n`)
     else if ("gap" in item) terminal.write(`${JSON.stringify({ gap: item.gap })}\n`)
+    else if ("failed" in item) terminal.write(`${JSON.stringify({ failed: item.failed })}\n`)
   }
 
 const personLines = (terminal: Terminal, withDeltas: boolean) => {
@@ -96,6 +97,9 @@ const personLines = (terminal: Terminal, withDeltas: boolean) => {
     else if ("gap" in item) {
       const { from, reason, to } = item.gap
       terminal.write(`${terminal.paint("quiet", `      ${from} to ${to} will not come: ${reason}`)}\n`)
+    } else if ("failed" in item) {
+      const { conversation_id: id, error } = item.failed
+      terminal.write(`${terminal.paint("notice", `${id} cannot be followed: ${error.message}`)}\n`)
     }
   }
 }

@@ -271,7 +271,7 @@ export class Conversations {
   private forget(resident: Resident): void {
     const id = resident.actor.conversationId
     if (this.loaded.get(id) === resident) this.loaded.delete(id)
-    resident.actor.retire()
+    resident.retire()
   }
 
   /** Memory ran ahead of a log that took no more: forget it, and read the log again when it is needed. */

@@ -11,6 +11,7 @@ import type { ConversationState } from "../machine/State.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
 import { type RunFork, Supervisor } from "../supervise/Supervisor.ts"
 import { describeWork, workId } from "../turn/Work.ts"
+import { ActorRetired } from "./Errors.ts"
 import { limits } from "./Limits.ts"
 
 /** The work ended and is still to be done: it got nowhere, and trying again at once may get nowhere again. */
@@ -44,13 +45,21 @@ interface Crew {
   readonly givenUp: Set<string>
 }
 
+/** Somebody who waits for a change. */
+interface Waiter {
+  readonly wake: () => void
+  readonly fail: (error: Error) => void
+}
+
 const isHeld = (pending: Pending): boolean => "held" in pending && pending.held === true
 
 export class Reactor {
   private readonly options: ReactorOptions
   private readonly host: ReactorHost
   private crew: Crew | undefined
-  private waiters: Array<() => void> | undefined
+  private waiters: Array<Waiter> | undefined
+  /** Why nobody can wait for a change any more. */
+  private over: Error | undefined
   private scheduled = false
   private stopped = false
   private wasSuspended = false
@@ -135,24 +144,35 @@ export class Reactor {
     return pendingEffects(this.host.state).some((pending) => workId(pending) === id && !isHeld(pending))
   }
 
-  /** Resolves at the next change of state, or when the signal aborts. */
+  /**
+   * Resolves at the next change of state, or when the signal aborts. Rejects when there will be no change any more: a wait
+   * that ended at once instead would be repeated at once, for ever.
+   */
   changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        signal.removeEventListener("abort", done)
-        resolve()
-      }
+    if (signal.aborted) return Promise.resolve()
+    if (this.over !== undefined) return Promise.reject(this.over)
+    return new Promise((resolve, reject) => {
+      const settled =
+        <A>(settle: (value: A) => void) =>
+        (value: A): void => {
+          signal.removeEventListener("abort", wake)
+          settle(value)
+        }
+      const wake = settled<unknown>(() => resolve())
       this.waiters ??= []
-      this.waiters.push(done)
-      signal.addEventListener("abort", done)
-      if (signal.aborted || this.stopped) done()
+      this.waiters.push({ wake: () => wake(undefined), fail: settled(reject) })
+      signal.addEventListener("abort", wake)
     })
   }
 
   private wake(): void {
-    const { waiters } = this
+    for (const { wake } of this.takeWaiters()) wake()
+  }
+
+  private takeWaiters(): ReadonlyArray<Waiter> {
+    const { waiters = [] } = this
     this.waiters = undefined
-    for (const wake of waiters ?? []) wake()
+    return waiters
   }
 
   /** The child crashed too often: its turn ends, and a person decides how to go on. */
@@ -170,11 +190,20 @@ export class Reactor {
     }
   }
 
-  /** Interrupts everything and starts nothing more. */
+  /**
+   * Interrupts everything and starts nothing more. Work that waits for a change ends by its interruption, so that it does
+   * not take the end for a failure of its own; whoever waits from outside is told afterwards.
+   */
   async stop(): Promise<void> {
     this.stopped = true
-    this.wake()
     await this.crew?.supervisor.stopAll()
+    this.end(new ActorRetired({ conversation_id: this.host.state.conversation_id }))
+  }
+
+  /** There will be no change any more; whoever waits for one, now or later, is told why. */
+  end(error: Error): void {
+    this.over ??= error
+    for (const { fail } of this.takeWaiters()) fail(this.over)
   }
 }
 

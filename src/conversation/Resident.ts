@@ -20,7 +20,7 @@ export interface Workers {
 /** What workers may ask of the conversation they work for. */
 export interface Employer {
   readonly actor: Actor
-  /** Resolves at the next change of state, or when the signal aborts. */
+  /** Resolves at the next change of state, or when the signal aborts; rejects when there will be none. */
   readonly changed: (signal: AbortSignal) => Promise<void>
 }
 
@@ -117,9 +117,15 @@ export class Resident implements ActorListener, ReactorHost, Employer {
     this.workers = undefined
   }
 
+  /** Takes no more commands; whoever waits for a change is told. */
+  retire(): void {
+    this.actor.retire()
+    if (this.actor.ended !== undefined) this.reactor.end(this.actor.ended)
+  }
+
   /** Stops all work where it is and takes no more commands. */
   async stop(): Promise<void> {
     await this.reactor.stop()
-    this.actor.retire()
+    this.retire()
   }
 }

@@ -16,7 +16,7 @@ import { type NamedToken, namedToken } from "../server/Auth.ts"
 import { describeError, type Log, type LogLevel, makeLog } from "../server/Log.ts"
 import { Server, type ServerOptions } from "../server/Server.ts"
 import { Traces } from "../server/Traces.ts"
-import { Store } from "../store/Store.ts"
+import { Store, type StoreOptions } from "../store/Store.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
 import type { BlobPort } from "../tool/Output.ts"
 import type { ToolPort } from "../tool/Port.ts"
@@ -33,6 +33,8 @@ export interface TokenSpec {
 
 export interface ServeOptions {
   readonly dataDirectory: string
+  /** Where the log, snapshots, blobs and archives are kept; the machine's own disk unless told. */
+  readonly disk?: StoreOptions["disk"]
   readonly host?: string
   /** 4600 unless told; 0 picks one. */
   readonly port?: number
@@ -180,6 +182,7 @@ interface Door {
 const openStore = (options: ServeOptions, log: Log): Promise<Store> =>
   Store.open({
     directory: options.dataDirectory,
+    ...(options.disk === undefined ? {} : { disk: options.disk }),
     snapshotShape,
     runelog: { onPoison: (error) => log.write("error", "the log writes no more", { cause: describeError(error) }) },
     onSnapshotReport: (report) => log.write("warn", "a snapshot was not used", { ...report }),

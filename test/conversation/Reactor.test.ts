@@ -119,11 +119,15 @@ describe("the reactor", () => {
     expect(started).toEqual([])
   })
 
-  it("wakes who waits for a change, at the change, at their own end and at its end", async () => {
+  it("wakes who waits for a change, at the change and at their own end, and tells them when there will be none", async () => {
     const reactor = reactorOf()
     const woken: Array<string> = []
     const waiting = new AbortController()
-    const wait = (name: string, signal: AbortSignal) => reactor.changed(signal).then(() => woken.push(name))
+    const wait = (name: string, signal: AbortSignal) =>
+      reactor.changed(signal).then(
+        () => woken.push(name),
+        (error) => woken.push(`${name}: ${error._tag}`)
+      )
     void wait("change", new AbortController().signal)
     await settle()
     expect(woken).toEqual([])
@@ -137,8 +141,29 @@ describe("the reactor", () => {
     expect(woken).toEqual(["change", "aborted"])
     await reactor.stop()
     await settle()
-    expect(woken).toEqual(["change", "aborted", "over"])
+    expect(woken).toEqual(["change", "aborted", "over: ActorRetired"])
     await wait("late", new AbortController().signal)
+    await wait("aborted before", waiting.signal)
+    expect(woken.slice(3)).toEqual(["late: ActorRetired", "aborted before"])
+  })
+
+  it("lets work that waits for a change end by its interruption, not by an error", async () => {
+    const ends: Array<string> = []
+    const reactor = reactorOf()
+    work = () =>
+      Effect.promise(async (signal) => {
+        const end = await reactor.changed(signal).then(
+          () => "woken",
+          () => "failed"
+        )
+        ends.push(`${end}, ${signal.aborted ? "interrupted" : "not interrupted"}`)
+      })
+    story.post("go")
+    reactor.react()
+    await settle()
+    await reactor.stop()
+    expect(ends).toEqual(["woken, interrupted"])
+    expect(crashed).toEqual([])
   })
 })
 

@@ -206,7 +206,7 @@ describe("the server answers every operation, and others meanwhile", { timeout: 
     expect(codes.get("read_only")).toBeGreaterThan(10)
   })
 
-  it("when the conversation is closing, and when it is closed", async () => {
+  it("when the conversation is closed while its tool runs", async () => {
     const scene = await setScene()
     await scene.socket.ok("conversation.close", { conversation_id: scene.id })
     const codes = await askAll(scene)

@@ -6,7 +6,7 @@ import { makeDiskNode } from "#runelog/DiskNode.ts"
 import { makeExtensions } from "#src/main/Extensions.ts"
 import { startServer } from "#src/main/Serve.ts"
 import { assembleTools } from "#src/main/Tools.ts"
-import { say, scenarios, stall, step, use } from "../runtime/scenarios.ts"
+import { say, scenarios, step, use } from "../runtime/scenarios.ts"
 
 export type FaultCommand =
   | { readonly fault: "ENOSPC" | "EIO" | "none" }
@@ -69,8 +69,7 @@ const server = await startServer({
   version,
   model: "scripted/echo",
   scenarios: scenarios({
-    remote: [step(1, use("look_up", { word: "rune" })), step(2, say("done"))],
-    stall: [step(1, stall)]
+    remote: [step(1, use("look_up", { word: "rune" })), step(2, say("done"))]
   }),
   // One at a time: whoever speaks to another conversation makes this one leave memory.
   runtime: { deltaEveryMs: 0, residentMax: 1 },

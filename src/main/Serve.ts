@@ -74,6 +74,8 @@ export interface RunningServer {
   readonly port: number
   readonly token: string
   readonly dataDirectory: string
+  /** What it says of itself. */
+  readonly log: Log
   /** What the last stop left unfinished goes on; resolves when all of it was looked at. */
   readonly recovered: Promise<Recovered>
   readonly close: () => Promise<void>
@@ -266,6 +268,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       port: server.port,
       token,
       dataDirectory,
+      log,
       recovered,
       close: () => {
         closing ??= close()

@@ -5,6 +5,7 @@ import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readTextFile } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
 import { describeError } from "../server/Log.ts"
+import { startWatchdog } from "../server/Watchdog.ts"
 import { limits } from "../wire/Limits.ts"
 import { makeExtensions } from "./Extensions.ts"
 import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
@@ -106,6 +107,7 @@ export const makeServe = (parts: ServeParts): Verb => ({
       const settings = serverSettings(parts.environment, directory, values)
       const server = await startServer(optionsOf(directory, settings, parts))
       announce(terminal, server, parts.version, values.json ?? false)
+      startWatchdog({ log: server.log })
       await aborted(stop)
       await server.close()
       // What ignores being stopped must not keep the process; everything acknowledged is durable.

@@ -74,6 +74,11 @@ export const limits = {
   drainMs: 10_000,
   /** After that, what still runs is left behind. */
   exitWithinMs: 1_000,
+  /** An event loop that does nothing else for this long is reported, with where it is; looked at this often. */
+  blockedMs: 2_000,
+  watchdogTickMs: 250,
+  /** How long the main thread has to say where it is. */
+  watchdogStackMs: 1_000,
   answerWithinMs: 2_000,
   deliverWithinMs: 2_000,
   goodbyeMs: 1_000

@@ -44,7 +44,13 @@ export const Answer = Schema.Union([
   Schema.Struct({ id: AnswerId, error: ErrorBody })
 ])
 
-export const Gap = Schema.Struct({ from: Ordinal, to: Ordinal, reason: Schema.String })
+export const Gap = Schema.Struct({
+  /** Where all conversations are followed. */
+  conversation_id: optional(ConversationId),
+  from: Ordinal,
+  to: Ordinal,
+  reason: Schema.String
+})
 
 export const LiveText = Schema.Struct({
   conversation_id: optional(ConversationId),
@@ -68,8 +74,8 @@ export const Pushed = Schema.Union([
   pushed({ gap: Gap }),
   pushed({ live: LiveText }),
   pushed({ attention: AttentionChange }),
-  /** The subscription cannot go on. */
-  pushed({ error: ErrorBody })
+  /** The subscription cannot go on; or, where all conversations are followed, the part of it that is named. */
+  pushed({ conversation_id: optional(ConversationId), error: ErrorBody })
 ])
 
 export const Ticket = Schema.Struct({ ticket: Schema.String, expires_ms: Count })

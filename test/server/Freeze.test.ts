@@ -3,7 +3,7 @@
 // each condition, and the health check after each.
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
@@ -28,6 +28,7 @@ afterEach(async () => {
 interface FaultServer {
   readonly url: string
   readonly token: string
+  readonly workspace: string
   readonly tell: (command: FaultCommand) => Promise<void>
   readonly connect: () => Promise<Socket>
   /** What a load balancer asks; never answered by a server that is frozen. */
@@ -38,7 +39,13 @@ interface FaultServer {
 const open = async (): Promise<FaultServer> => {
   const directory = mkdtempSync(join(tmpdir(), "echs-freeze-"))
   const env = { ...process.env, NODE_OPTIONS: "" }
-  const child = fork(script, [directory], { env, execArgv: [], stdio: ["ignore", "ignore", "pipe", "ipc"] })
+  const workspace = join(directory, "workspace")
+  mkdirSync(workspace)
+  const child = fork(script, [join(directory, "data")], {
+    env,
+    execArgv: [],
+    stdio: ["ignore", "ignore", "pipe", "ipc"]
+  })
   children.push({ child, directory })
   let errors = ""
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
@@ -48,6 +55,7 @@ const open = async (): Promise<FaultServer> => {
   return {
     url,
     token,
+    workspace,
     errors: () => errors,
     tell: async (command) => {
       const done = once(child, "message")
@@ -92,7 +100,7 @@ const setScene = async (): Promise<Scene> => {
   const created = await socket.ok("conversation.create", {
     model: "scripted/remote",
     policy: { mode: "full_access" },
-    workspace: tmpdir()
+    workspace: server.workspace
   })
   const id = String(created["conversation_id"])
   await socket.ok("subscribe", { conversation_id: id })

@@ -225,6 +225,8 @@ export interface MutableSession {
   /** Why it is paused, suspended or closing. */
   reason: string | null
   budget_info: BudgetInfo | null
+  /** The event that suspended it last; 0 when none has. */
+  suspended_event_id: number
   created_ms: number
   forked_from: ConversationId | null
 }
@@ -390,6 +392,7 @@ export const emptyConversation = (conversationId: ConversationId): ConversationS
       root_agent_id: null,
       reason: null,
       budget_info: null,
+      suspended_event_id: 0,
       created_ms: 0,
       forked_from: null
     },

@@ -64,6 +64,8 @@ export const attentionOf = (state: ConversationState): AttentionStatus => {
 }
 
 export interface AttentionItem {
+  /** What it is known by in its conversation for as long as it waits, whatever else happens there. */
+  readonly key: string
   readonly type: "approval" | "question" | "plan" | "suspended" | "notice"
   readonly event_id: number
   readonly agent_id: AgentId | null
@@ -79,6 +81,7 @@ const pathTo = (state: ConversationState, agentId: AgentId | null): ReadonlyArra
   agentId === null ? [] : pathOf(state, agentId)
 
 const ofCall = (state: ConversationState, call: CallState, type: "approval" | "question"): AttentionItem => ({
+  key: `${type} ${call.call_id}`,
   type,
   event_id: call.approval?.asked_event_id ?? call.event_id,
   agent_id: call.agent_id,
@@ -93,6 +96,7 @@ const plans = ({ plan }: ConversationState): ReadonlyArray<AttentionItem> =>
   plan !== null && plan.proposed !== null && awaitsPerson(plan)
     ? [
         {
+          key: "plan",
           type: "plan",
           event_id: plan.proposed,
           agent_id: null,
@@ -112,8 +116,9 @@ const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
   state.session.status === "suspended"
     ? [
         {
+          key: "suspended",
           type: "suspended",
-          event_id: state.head,
+          event_id: state.session.suspended_event_id,
           agent_id: state.session.budget_info?.agent_id ?? null,
           agent_path: pathTo(state, state.session.budget_info?.agent_id ?? null),
           call_id: null,
@@ -132,6 +137,7 @@ export const attentionItems = (state: ConversationState): ReadonlyArray<Attentio
   ...suspension(state),
   ...state.notices.map(
     (notice): AttentionItem => ({
+      key: `notice ${notice.event_id}`,
       type: "notice",
       event_id: notice.event_id,
       agent_id: notice.agent_id,

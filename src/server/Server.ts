@@ -87,6 +87,7 @@ export class Server {
     this.attention = new Attention({
       stateOf: (conversationId) => conversations.state(conversationId),
       known: () => conversations.residentStates(),
+      waiting: () => shelf.waiting(),
       onFailure: (error) => onFailure(error, "*")
     })
     this.following = {

@@ -62,7 +62,7 @@ export class Subscriptions {
     }
     this.pending += 1
     try {
-      return op === "attention.subscribe" ? this.subscribeAttention() : await this.subscribe(fields as Subscribe)
+      return op === "attention.subscribe" ? await this.subscribeAttention() : await this.subscribe(fields as Subscribe)
     } finally {
       this.pending -= 1
     }
@@ -76,8 +76,12 @@ export class Subscriptions {
     return {}
   }
 
-  private subscribeAttention(): AnswerOf<"attention.subscribe"> {
-    if (!this.open.has(ATTENTION)) this.open.set(ATTENTION, this.following.attention.follow(this.outlet))
+  private async subscribeAttention(): Promise<AnswerOf<"attention.subscribe">> {
+    if (!this.open.has(ATTENTION)) {
+      const { leave, ready } = this.following.attention.follow(this.outlet)
+      this.open.set(ATTENTION, leave)
+      await ready
+    }
     return { sub: ATTENTION }
   }
 

@@ -178,6 +178,8 @@ export const ConversationSummary = Struct({
 export const AttentionItem = Struct({
   conversation_id: ConversationId,
   title_of_conversation: NullOr(Text),
+  /** What it is known by in its conversation for as long as it waits. */
+  key: Text,
   type: Schema.Literals(["approval", "question", "plan", "suspended", "notice"]),
   event_id: Count,
   agent_id: NullOr(AgentId),

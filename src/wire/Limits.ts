@@ -50,6 +50,8 @@ export const limits = {
   /** Conversations brought into memory for one list of what waits for a person, and how many at once. */
   attentionConversationsMax: 10_000,
   attentionLanes: 8,
+  /** Changes of what waits for a person that are kept for a reader whose socket is full; one more closes it. */
+  attentionMissedMax: 10_000,
   /** How long a reader that was closed may take to say goodbye. */
   closeWithinMs: 5_000,
   /** Runes of one answer over HTTP. */

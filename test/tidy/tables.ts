@@ -92,7 +92,9 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/echs.js",
       // Owns a directory that is thrown away.
       "src/cli/demo/",
-      "src/cli/demo.ts"
+      "src/cli/demo.ts",
+      // Writes to standard error while the main thread cannot.
+      "src/server/WatchdogThread.ts"
     ]
   },
   {
@@ -105,8 +107,16 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/demo.ts",
       // Asks programs for their versions.
-      "src/main/Doctor.ts"
+      "src/main/Doctor.ts",
+      // A thread that watches the main one.
+      "src/server/Watchdog.ts",
+      "src/server/WatchdogThread.ts"
     ]
+  },
+  {
+    reaches: "the debugger",
+    modules: ["node:inspector"],
+    allowed: ["src/server/Watchdog.ts", "src/server/WatchdogThread.ts"]
   },
   {
     reaches: "the network",

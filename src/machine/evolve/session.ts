@@ -39,6 +39,7 @@ export const sessionHandlers: Handlers<"session"> = {
     state.session.status = sessionLands(state.session.status, rune)
     reasonIs(state, rune.payload.reason)
     state.session.budget_info = rune.payload.budget_info ?? null
+    state.session.suspended_event_id = rune.event_id
     stopClocks(state, rune.ts_ms)
   },
   "session.unsuspended": (state, rune) => {

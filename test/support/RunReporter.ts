@@ -25,8 +25,17 @@ export default class RunReporter implements Reporter {
   readonly #place = enterPlace()
   readonly #countsFile = join(this.#place, "counts.jsonl")
 
+  /** What to say at the end; nothing while a run goes on, or when it was broken off. */
+  #closing: ((left: ReadonlyArray<Leftover>) => void) | undefined
+
   onInit(): void {
     process.env[countsFileVariable] = this.#countsFile
+    // At exit, so that it stays the last word, and so that the workers are gone: coverage and the summary of vitest are
+    // printed before. A run that is broken off leaves nothing behind either.
+    process.once("exit", () => {
+      const left = leavePlace(this.#place)
+      this.#closing?.(left)
+    })
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
@@ -36,14 +45,11 @@ export default class RunReporter implements Reporter {
     // Without a reason: left out by a filter on the command line, which needs no explanation but is not allowed here.
     const skipped = tests.flatMap(skippedTest).filter(({ reason }) => requireAll || reason !== undefined)
     const failedOutsideTests = modules.filter(failedWithoutTest).length + unhandledErrors.length
-    // At exit, so that it stays the last word, and so that the workers are gone: coverage and the summary of vitest are
-    // printed before.
-    process.once("exit", () => {
-      const left = leavePlace(this.#place)
+    this.#closing = (left) => {
       const totals = totalsOf(tests, failedOutsideTests + left.length)
       if (left.length > 0 || (requireAll && totals.skipped > 0)) process.exitCode = 1
       process.stdout.write(closingText({ counts, skipped, left, totals, requireAll }))
-    })
+    }
   }
 }
 

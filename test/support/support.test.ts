@@ -1,12 +1,14 @@
 // Goal: the helpers that decide what a green run means cannot lie. Method: the pure parts directly; the reporter
 // through a real vitest run over the files in fixture/, because only there its exit code can be seen.
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { count } from "./counts.ts"
+import { findLeftovers } from "./Leftovers.ts"
 import { longest, longestFirst } from "./LongestFirst.ts"
 import { closingText, parseCounts } from "./RunReporter.ts"
 import { PartMissing, requirePart } from "./require.ts"
@@ -134,6 +136,22 @@ describe("the report of a run", () => {
     expect(
       pids.filter((pid) => existsSync(`/proc/${pid}/environ`) && readFileSync(`/proc/${pid}/cmdline`).length > 0)
     ).toEqual([])
+  })
+
+  it("ends what it started and removes its folder when it is broken off", async () => {
+    const env = { ...process.env, ECHS_REQUIRE_ALL: "0" }
+    const run = spawn(process.execPath, [vitest, "run", "--config", config, "endless"], { env, stdio: "pipe" })
+    let said = ""
+    run.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text
+    })
+    await expect.poll(() => /place: (\S+)\n/.exec(said)?.[1], { timeout: 30_000 }).toBeDefined()
+    const place = /place: (\S+)\n/.exec(said)![1]!
+    expect(findLeftovers(place)).not.toEqual([])
+    run.kill("SIGTERM")
+    await once(run, "exit")
+    expect(findLeftovers(place)).toEqual([])
+    expect(existsSync(place)).toBe(false)
   })
 
   it("counts a file that does not load as a failure", () => {

@@ -69,6 +69,26 @@ describe("a yes to a changed call", () => {
       await expect(answered(scope, learns)).rejects.toMatchObject({ refusal: { code: "bad_request" } })
   })
 
+  it("is refused when the policy denies what it was changed to, and nothing is submitted", async () => {
+    const { state } = asked()
+    const submitted: Array<Command> = []
+    const approvals = new Approvals({
+      conversations: {
+        state: async () => state,
+        submit: async (_id, command) => {
+          submitted.push(command)
+          return { event_id: 9, runes: [] }
+        }
+      },
+      tools: { authorize: async () => ({ _tag: "Deny", reason: "rule 1 denies bash" }) }
+    })
+    const { arguments_hash } = state.calls.find(({ call_id }) => call_id === callId)!
+    const answer = { call_id: callId, scope: "once", arguments_hash, approver: "ada", channel: "cli" } as const
+    const changed = approvals.approve(state.conversation_id, { ...answer, arguments: { command: "rm -rf ." } })
+    await expect(changed).rejects.toMatchObject({ refusal: { code: "invalid_state", data: { state: "denied" } } })
+    expect(submitted).toEqual([])
+  })
+
   it("for longer is bound to the changed call, and once is to nothing", async () => {
     const bound = { session: { for: "the changed one" } }
     expect(await answered("session", bound)).toMatchObject([{ _tag: "ApproveCall", rule: bound.session }])

@@ -223,6 +223,15 @@ describe("results", () => {
     expect(story.effects).toEqual(["SettleTools"])
   })
 
+  it("progress of an approved call that has not started is refused", () => {
+    const story = new Story().inBatch(callItem("bash", shellTool))
+    story.run({ _tag: "RequireApproval", call_id: id("call_1"), policy_reason: "r", shown_as: { title: "t" } })
+    story.run({ ...approve, call_id: id("call_1") })
+    expect(story.call("call_1")).toMatchObject({ status: "executing", attempt: 0 })
+    const early = { _tag: "AppendProgress", call_id: id("call_1"), stream: "stdout", chunk: "x" } as const
+    expect(story.refused(early)).toMatchObject({ code: "invalid_state", message: "call_1 has not started" })
+  })
+
   it("progress is kept, newest last, up to a limit", () => {
     const story = new Story().inBatch(callItem("x", shellTool))
     story.start("call_1")

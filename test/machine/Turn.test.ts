@@ -279,6 +279,23 @@ describe("interrupting", () => {
     ).toBe("not_found")
   })
 
+  it("runs hooks in their order: the second does not start before the first is over", () => {
+    const story = new Story().inBatch(callItem("write", writeTool))
+    story.start("call_1")
+    story.finish("call_1")
+    const hook = { failure_policy: { type: "warn_continue" }, timeout_ms: 9, effect_class: "effect" } as const
+    story.settle([
+      { hook_name: "lint", ...hook },
+      { hook_name: "commit", ...hook }
+    ])
+    const second = { _tag: "StartHook", hook_run_id: "hookrun_2" as never } as const
+    expect(story.refused(second).code).toBe("invalid_state")
+    story.run({ _tag: "StartHook", hook_run_id: "hookrun_1" as never })
+    expect(story.refused(second).code).toBe("invalid_state")
+    story.run({ _tag: "FinishHook", hook_run_id: "hookrun_1" as never, status: "failed", duration_ms: 1 })
+    expect(story.run(second)).toEqual(["hook.started"])
+  })
+
   it("stops the hook that runs", () => {
     const story = new Story().inBatch(callItem("write", writeTool))
     story.start("call_1")

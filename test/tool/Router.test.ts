@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest"
 import type { ConversationState } from "#src/machine/State.ts"
 import { limits } from "#src/tool/Limits.ts"
-import type { ToolContext, ToolPort } from "#src/tool/Port.ts"
+import type { Objection, ToolContext, ToolPort } from "#src/tool/Port.ts"
 import { evaluate } from "#src/tool/policy/Evaluate.ts"
 import type { Evaluate, PolicyQuestion } from "#src/tool/policy/Port.ts"
 import { makeRouter, type RouterOptions } from "#src/tool/Router.ts"
@@ -240,6 +240,23 @@ describe("the decision", () => {
     await router.run(state(), { ...call, attempt: 2 }, { ...place.context(), attempt: 2 })
     expect(asked).toHaveLength(2)
     expect(seen[1]?.network).toBe(false)
+  })
+
+  it("of a hook can only be stricter than the policy", async () => {
+    const call = callOf("change", { path: "a" })
+    const deny = { verdict: "deny", reason: "the policy" } as const
+    const judged = async (policy: ReturnType<Evaluate>, objection: Objection | undefined) => {
+      const router = routerOf([change], { evaluate: () => policy, beforeCall: async () => objection })
+      return router.authorize(state(), call)
+    }
+    expect(await judged(allow, { _tag: "Deny", reason: "the hook" })).toEqual({ _tag: "Deny", reason: "the hook" })
+    expect(await judged(allow, { _tag: "Ask", reason: "the hook" })).toMatchObject({
+      _tag: "Ask",
+      policy_reason: "the hook",
+      choices: ["once"]
+    })
+    expect(await judged(deny, { _tag: "Ask", reason: "the hook" })).toEqual({ _tag: "Deny", reason: "the policy" })
+    expect(await judged(allow, undefined)).toMatchObject({ _tag: "Allow" })
   })
 
   it("to deny that comes between the answer and the start holds", async () => {

@@ -272,6 +272,14 @@ describe("a permission for a command", () => {
     expect(open).toEqual([])
   })
 
+  it("given to one tool is not one for another", () => {
+    const grants = [granted(bash("git status"), "session"), granted(bash("git status"), "rule")]
+    expect(verdict(bash("git status", { grants, tool_name: "other_shell" }))).toBe("ask")
+    const old = grants.map(({ rule: _, ...grant }) => grant)
+    expect(verdict(bash("git status", { grants: old }))).toBe("allow")
+    expect(verdict(bash("git status", { grants: old, tool_name: "other_shell" }))).toBe("ask")
+  })
+
   it("covers no random line that begins with it", () => {
     const suffix = fc.string({
       unit: fc.constantFrom(..."; &|$()`<>\n\\'\"*?~#{}![]abrm-/=".split("")),

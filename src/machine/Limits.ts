@@ -11,10 +11,15 @@ export const limits = {
   maxToolRetries: 1,
   toolRetryDelayMs: 500,
   maxHookRetries: 0,
-  llmTimeoutMs: 120_000,
+  /** A whole answer. A healthy one may take long; silence ends a call sooner. */
+  llmTimeoutMs: 3_600_000,
+  /** Longest silence before an answer begins, and between its events. */
+  llmFirstEventMs: 120_000,
+  llmIdleMs: 60_000,
   toolTimeoutMs: 300_000,
   hookTimeoutMs: 120_000,
-  approvalTimeoutMs: 600_000,
+  /** 0: a question waits as long as the conversation. */
+  approvalTimeoutMs: 0,
 
   /** A full queue refuses the message. */
   queuedMessagesMax: 256,
@@ -77,6 +82,8 @@ export interface EffectiveLimits {
   readonly maxLlmRetries: number
   readonly maxToolRetries: number
   readonly llmTimeoutMs: number
+  readonly llmFirstEventMs: number
+  readonly llmIdleMs: number
   readonly toolTimeoutMs: number
   /** 0 means an approval never expires. */
   readonly approvalTimeoutMs: number
@@ -86,6 +93,8 @@ export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => 
   maxLlmRetries: config.limits?.max_llm_retries ?? limits.maxLlmRetries,
   maxToolRetries: config.limits?.max_tool_retries ?? limits.maxToolRetries,
   llmTimeoutMs: config.limits?.llm_timeout_ms ?? limits.llmTimeoutMs,
+  llmFirstEventMs: config.limits?.llm_first_event_ms ?? limits.llmFirstEventMs,
+  llmIdleMs: config.limits?.llm_idle_ms ?? limits.llmIdleMs,
   toolTimeoutMs: config.limits?.tool_timeout_ms ?? limits.toolTimeoutMs,
   approvalTimeoutMs: config.limits?.approval_timeout_ms ?? limits.approvalTimeoutMs
 })

@@ -9,6 +9,7 @@ import type { ModelProvider, Outcome, ProviderClock, Sink, StopReason } from "./
 
 export interface CallLimits {
   readonly callMs?: number
+  readonly firstEventMs?: number
   readonly idleMs?: number
 }
 
@@ -62,9 +63,10 @@ const streaming = (provider: ModelProvider, request: ModelRequest, sink: Sink, c
 const nanosPerMs = 1_000_000n
 
 /** Wakes a few times per idle limit, so that a stall is noticed within a twentieth of it. */
-const watchdog = Effect.fnUntraced(function* (provider: string, pulse: Pulse, callMs: number, idleMs: number) {
+const watchdog = Effect.fnUntraced(function* (provider: string, pulse: Pulse, within: Required<CallLimits>) {
+  const { callMs, firstEventMs, idleMs } = within
   const clock = yield* Clock.Clock
-  const sliceMs = Math.max(1, Math.floor(idleMs / 20))
+  const sliceMs = Math.max(1, Math.floor(Math.min(firstEventMs, idleMs) / 20))
   const started = yield* clock.monotonicTimeNanos
   let seen = pulse.beats
   let lastBeat = started
@@ -75,6 +77,8 @@ const watchdog = Effect.fnUntraced(function* (provider: string, pulse: Pulse, ca
     if (pulse.beats !== seen) {
       seen = pulse.beats
       lastBeat = now
+    } else if (seen === 0 && now - started >= BigInt(firstEventMs) * nanosPerMs) {
+      return yield* timedOut(provider, `no answer began within ${firstEventMs} ms`)
     } else if (seen > 0 && now - lastBeat >= BigInt(idleMs) * nanosPerMs) {
       return yield* timedOut(provider, `the stream was silent for ${idleMs} ms`)
     }
@@ -96,7 +100,11 @@ export const call = Effect.fnUntraced(function* (
   const pulse: Pulse = { beats: 0, over: false }
   const ended = Effect.raceFirst(
     streaming(provider, request, sink, clock, pulse),
-    watchdog(provider.name, pulse, options.callMs ?? limits.callMs, options.idleMs ?? limits.idleMs)
+    watchdog(provider.name, pulse, {
+      callMs: options.callMs ?? limits.callMs,
+      firstEventMs: options.firstEventMs ?? limits.firstEventMs,
+      idleMs: options.idleMs ?? limits.idleMs
+    })
   )
   return yield* Effect.tapError(ended, (error) =>
     // A timeout is ours: the provider has not announced it.

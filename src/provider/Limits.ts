@@ -1,8 +1,10 @@
 // Every number the provider layer enforces, in one place. Tests read them from here.
 
 export const limits = {
-  /** Whole model call, from the request to its terminal event (`llm_timeout_ms`). */
-  callMs: 120_000,
+  /** Whole model call, from the request to its terminal event. A healthy answer may take long: silence ends a call sooner. */
+  callMs: 3_600_000,
+  /** Longest silence before the first byte of an answer. */
+  firstEventMs: 120_000,
   /** Longest silence of a stream that has begun to answer. Any byte counts, keep-alives included. */
   idleMs: 60_000,
   /** Text, reasoning and tool arguments of one answer together, in UTF-16 code units. */

@@ -1,6 +1,6 @@
-// Gathers fragments of a stream into runes: at most one every 50 ms, sooner only when a lot has come, and never one
-// that is larger than a piece may be. Order is kept, nothing is dropped, and a disk that cannot keep up holds the
-// stream back instead of filling memory.
+// Gathers fragments of a stream into runes: the first goes at once, later ones at the next multiple of 50 ms, sooner only
+// when a lot has come, and none is larger than a piece may be. Order is kept, nothing is dropped, and a disk that
+// cannot keep up holds the stream back instead of filling memory.
 import { limits } from "./Limits.ts"
 
 export interface CoalescerOptions {
@@ -8,14 +8,15 @@ export interface CoalescerOptions {
   readonly send: (text: string) => Promise<void>
   readonly everyMs?: number
   readonly charsMax?: number
-  readonly setTimer?: (run: () => void, delayMs: number) => () => void
+  /** Runs once, at the next multiple of `everyMs`. */
+  readonly setTimer?: (run: () => void, everyMs: number) => () => void
 }
 
 /** All streams send off at the same moments: their pieces share a commit, and whoever listens is woken once. */
-const defaultTimer = (run: () => void, delayMs: number): (() => void) => {
-  const dueMs = performance.now() + delayMs
-  const lateMs = limits.deltaAlignMs - (dueMs % limits.deltaAlignMs)
-  const timer = setTimeout(run, delayMs + lateMs)
+export const nextMultipleMs = (nowMs: number, everyMs: number): number => everyMs - (nowMs % everyMs)
+
+const defaultTimer = (run: () => void, everyMs: number): (() => void) => {
+  const timer = setTimeout(run, nextMultipleMs(performance.now(), everyMs))
   return () => clearTimeout(timer)
 }
 
@@ -36,6 +37,7 @@ function* piecesOf(text: string, charsMax: number): Generator<string> {
 export class Coalescer {
   private readonly options: Required<CoalescerOptions>
   private text = ""
+  private hasBegun = false
   private cancelTimer: (() => void) | undefined
   private inFlight = 0
   private failure: { readonly cause: unknown } | undefined
@@ -54,7 +56,9 @@ export class Coalescer {
   add(fragment: string): undefined | Promise<void> {
     if (this.failure !== undefined) throw this.failure.cause
     this.text += fragment
-    if (this.text.length >= this.options.charsMax || this.options.everyMs === 0) this.flush()
+    const { charsMax, everyMs } = this.options
+    const goesNow = !this.hasBegun || everyMs === 0 || this.text.length >= charsMax
+    if (goesNow) this.flush()
     else this.cancelTimer ??= this.options.setTimer(() => this.flush(), this.options.everyMs)
     return this.isFull ? this.roomy() : undefined
   }
@@ -73,6 +77,7 @@ export class Coalescer {
     this.cancelTimer = undefined
     const { text } = this
     this.text = ""
+    if (text !== "") this.hasBegun = true
     for (const piece of piecesOf(text, this.options.charsMax)) this.sendNow(piece)
   }
 

@@ -3,12 +3,10 @@
 const KIB = 1024
 
 export const limits = {
-  /** Text of a stream becomes a rune at most this often… */
+  /** Text of a stream becomes a rune at multiples of this, the first piece at once… */
   deltaEveryMs: 50,
   /** …or when this much has come; no rune holds more. */
   deltaCharsMax: 4096,
-  /** Deltas of all streams are sent off at multiples of this. */
-  deltaAlignMs: 50,
   /** Delta runes of one stream that may be on their way to the disk; beyond them the stream is held back. */
   deltasInFlightMax: 64,
   /** Text and reasoning of one answer, in bytes of JSON: what one rune can still hold when the turn ends there. */

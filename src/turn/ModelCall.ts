@@ -107,7 +107,11 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
     const { pending, resolved } = attempt
     yield* announce(options, attempt)
     const heard = new Listener(options, pending, attempt.requestId)
-    const answered = call(resolved.provider, request, heard.sink, { callMs: pending.timeout_ms })
+    const { llmFirstEventMs: firstEventMs, llmIdleMs: idleMs } = effectiveLimits(
+      options.commands.state().session.config
+    )
+    const within = { callMs: pending.timeout_ms, firstEventMs, idleMs }
+    const answered = call(resolved.provider, request, heard.sink, within)
     return yield* Effect.raceFirst(answered, heard.overflow).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
       Effect.tapError(() => Effect.promise(() => heard.finish())),

@@ -166,12 +166,16 @@ describe("session design: retries, timeouts, errors", () => {
   })
 
   it("has the timeouts of the design, which a conversation may override", () => {
-    expect([limits.llmTimeoutMs, limits.toolTimeoutMs, limits.hookTimeoutMs]).toEqual([120_000, 300_000, 120_000])
-    expect(effectiveLimits({})).toMatchObject({ llmTimeoutMs: 120_000, maxLlmRetries: 2, approvalTimeoutMs: 600_000 })
+    // The 120 s of a model call are about its silence: a healthy answer may take up to an hour.
+    expect([limits.llmFirstEventMs, limits.toolTimeoutMs, limits.hookTimeoutMs]).toEqual([120_000, 300_000, 120_000])
+    expect([limits.llmIdleMs, limits.llmTimeoutMs]).toEqual([60_000, 3_600_000])
+    expect(effectiveLimits({})).toMatchObject({ llmFirstEventMs: 120_000, llmIdleMs: 60_000, approvalTimeoutMs: 0 })
     const overrides = {
       max_llm_retries: 0,
       max_tool_retries: 3,
       llm_timeout_ms: 5,
+      llm_first_event_ms: 7,
+      llm_idle_ms: 8,
       tool_timeout_ms: 6,
       approval_timeout_ms: 0
     }
@@ -179,6 +183,8 @@ describe("session design: retries, timeouts, errors", () => {
       maxLlmRetries: 0,
       maxToolRetries: 3,
       llmTimeoutMs: 5,
+      llmFirstEventMs: 7,
+      llmIdleMs: 8,
       toolTimeoutMs: 6,
       approvalTimeoutMs: 0
     })

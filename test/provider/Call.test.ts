@@ -83,22 +83,31 @@ describe("a call on the test clock", () => {
     })
   )
 
-  it.effect("waits the whole call limit for a provider that never answers", () =>
+  it.effect("waits 120 s for a provider that does not begin to answer", () =>
     Effect.gen(function* () {
       const { fiber } = yield* begun(scripted([{ stall: true }]))
-      yield* advance(limits.callMs - 3000, 3000)
+      yield* advance(limits.firstEventMs - 3000, 3000)
       assert.isUndefined(fiber.pollUnsafe())
       yield* advance(6000, 3000)
       const error = yield* Effect.flip(Fiber.join(fiber))
-      assert.strictEqual(error.message, "no complete answer within 120000 ms")
+      assert.strictEqual(error.message, "no answer began within 120000 ms")
     })
   )
 
-  it.effect("is ended by the call limit however lively the stream is", () =>
+  it.effect("lets a healthy answer of ten minutes end by itself", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(scripted([{ text: "x".repeat(400), chunk_chars: 1, delay_ms: 1000 }]))
-      yield* advance(limits.callMs + 3000, 1000)
-      assert.strictEqual((yield* Effect.flip(Fiber.join(fiber))).kind, "timeout")
+      const { fiber } = yield* begun(scripted([{ text: "x".repeat(20), chunk_chars: 1, delay_ms: 30_000 }]))
+      yield* advance(615_000, 5000)
+      assert.deepStrictEqual(yield* Fiber.join(fiber), { stopReason: "end_turn" })
+    })
+  )
+
+  it.effect("is ended by the call limit of an hour however lively the stream is", () =>
+    Effect.gen(function* () {
+      const { fiber } = yield* begun(scripted([{ text: "x".repeat(150), chunk_chars: 1, delay_ms: 30_000 }]))
+      yield* advance(limits.callMs + 30_000, 30_000)
+      const error = yield* Effect.flip(Fiber.join(fiber))
+      assert.strictEqual(error.message, "no complete answer within 3600000 ms")
     })
   )
 
@@ -161,13 +170,13 @@ describe.each(formats)("a stalled $name connection", (format) => {
     })
   )
 
-  it.live("that never answers ends with the call limit", () =>
+  it.live("that never answers ends with the limit for its first event", () =>
     Effect.gen(function* () {
       server.respond(() => ({ body: "", neverAnswer: true }))
       const error = yield* Effect.flip(
-        call(format.provider(server.url), sampleRequest(), () => undefined, { callMs: 200, idleMs: 50 })
+        call(format.provider(server.url), sampleRequest(), () => undefined, { firstEventMs: 200, idleMs: 50 })
       )
-      assert.strictEqual(error.message, "no complete answer within 200 ms")
+      assert.strictEqual(error.message, "no answer began within 200 ms")
       yield* Effect.promise(() => server.idle())
     })
   )

@@ -2,7 +2,7 @@
 // hands of the test; random fragments against plain concatenation.
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { Coalescer } from "#src/turn/Coalescer.ts"
+import { Coalescer, nextMultipleMs } from "#src/turn/Coalescer.ts"
 import { limits } from "#src/turn/Limits.ts"
 import { seedFor } from "../support/seed.ts"
 
@@ -14,12 +14,12 @@ interface Sent {
 
 const bench = (options: { readonly everyMs?: number; readonly charsMax?: number } = {}) => {
   const sent: Array<Sent> = []
-  let timers: Array<{ readonly run: () => void; readonly delayMs: number }> = []
+  let timers: Array<{ readonly run: () => void; readonly everyMs: number }> = []
   const coalescer = new Coalescer({
     ...options,
     send: (text) => new Promise((resolve, reject) => sent.push({ text, land: resolve, fail: reject })),
-    setTimer: (run, delayMs) => {
-      const timer = { run, delayMs }
+    setTimer: (run, everyMs) => {
+      const timer = { run, everyMs }
       timers.push(timer)
       return () => {
         timers = timers.filter((one) => one !== timer)
@@ -43,25 +43,40 @@ const bench = (options: { readonly everyMs?: number; readonly charsMax?: number 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe("fragments", () => {
-  it("gather for 50 ms and go as one", () => {
+  it("go at once when they are the first, and gather for the next multiple of 50 ms after that", () => {
     const { coalescer, fire, texts, timers } = bench()
+    expect(coalescer.add("first")).toBeUndefined()
+    expect(texts()).toEqual(["first"])
+    expect(timers()).toEqual([])
     for (const fragment of ["a", "b", "c"]) expect(coalescer.add(fragment)).toBeUndefined()
-    expect(texts()).toEqual([])
-    expect(timers().map((timer) => timer.delayMs)).toEqual([50])
+    expect(texts()).toEqual(["first"])
+    expect(timers().map((timer) => timer.everyMs)).toEqual([50])
     fire()
-    expect(texts()).toEqual(["abc"])
+    expect(texts()).toEqual(["first", "abc"])
     coalescer.add("d")
     expect(timers().length).toBe(1)
     fire()
-    expect(texts()).toEqual(["abc", "d"])
+    expect(texts()).toEqual(["first", "abc", "d"])
+  })
+
+  it("are sent off at the same moments, whichever stream they belong to", () => {
+    expect([0, 0.5, 49, 50, 1_234].map((nowMs) => nowMs + nextMultipleMs(nowMs, 50))).toEqual([50, 50, 50, 100, 1_250])
+  })
+
+  it("that are empty do not use up the first place", () => {
+    const { coalescer, texts } = bench()
+    coalescer.add("")
+    coalescer.add("first")
+    expect(texts()).toEqual(["first"])
   })
 
   it("go at once when 4 KiB have come, and the timer with them", () => {
     const { coalescer, texts, timers } = bench()
+    coalescer.add("first")
     coalescer.add("x".repeat(limits.deltaCharsMax - 1))
-    expect(texts()).toEqual([])
+    expect(texts()).toEqual(["first"])
     coalescer.add("y")
-    expect(texts().map((text) => text.length)).toEqual([limits.deltaCharsMax])
+    expect(texts().map((text) => text.length)).toEqual([5, limits.deltaCharsMax])
     expect(timers()).toEqual([])
   })
 
@@ -121,25 +136,28 @@ describe("a sink that is slow", () => {
 
   it("is waited for at the end", async () => {
     const { coalescer, landAll, texts } = bench()
+    coalescer.add("head")
     coalescer.add("tail")
     let done = false
     const finished = coalescer.finish().then(() => {
       done = true
     })
     await nextTurn()
-    expect(texts()).toEqual(["tail"])
+    expect(texts()).toEqual(["head", "tail"])
     expect(done).toBe(false)
     landAll()
     await finished
   })
 
   it("is not waited for when what is left is of no use", async () => {
-    const { coalescer, texts, timers } = bench()
+    const { coalescer, landAll, texts, timers } = bench()
+    coalescer.add("sent")
     coalescer.add("never sent")
     coalescer.discard()
     expect(timers()).toEqual([])
+    landAll()
     await coalescer.finish()
-    expect(texts()).toEqual([])
+    expect(texts()).toEqual(["sent"])
   })
 })
 

@@ -84,7 +84,8 @@ class Stage {
       changed: () => new Promise((resolve) => setImmediate(resolve))
     }
     const root = { agent_id: this.root, role: "root", model: `scripted/${model}` }
-    this.tell({ _tag: "CreateConversation", conversation_id: conversationId, config: {}, root })
+    const config = { limits: { approval_timeout_ms: 600_000 } }
+    this.tell({ _tag: "CreateConversation", conversation_id: conversationId, config, root })
   }
 
   tell(command: Command): void {

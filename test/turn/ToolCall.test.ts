@@ -232,8 +232,9 @@ describe("what a tool prints", () => {
     ])
     await talk.turns()
     expect(talk.of("tool.progress").map(({ payload }) => [payload.stream, payload.chunk])).toEqual([
-      ["stdout", "one two"],
-      ["stderr", "oops "]
+      ["stdout", "one "],
+      ["stderr", "oops "],
+      ["stdout", "two"]
     ])
   })
 

@@ -102,6 +102,8 @@ export const LimitOverrides = Schema.Struct({
   max_llm_retries: Schema.optionalKey(Count),
   max_tool_retries: Schema.optionalKey(Count),
   llm_timeout_ms: Schema.optionalKey(Ordinal),
+  llm_first_event_ms: Schema.optionalKey(Ordinal),
+  llm_idle_ms: Schema.optionalKey(Ordinal),
   tool_timeout_ms: Schema.optionalKey(Ordinal),
   approval_timeout_ms: Schema.optionalKey(Count)
 })

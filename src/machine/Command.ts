@@ -184,6 +184,11 @@ export type TurnRequest =
       readonly error: CallFailure
       /** What the provider asked for, or the default with jitter; the table's delay when absent. */
       readonly delay_ms?: number
+      /** It says nothing about the request: the same one is tried again for as long as an outage is waited out. */
+      readonly outage?: boolean
+      /** Only a person can help: a key, a bill. */
+      readonly waits_for?: "person"
+      readonly provider?: string
       readonly usage?: Usage
     }
   /** The retry timer fired. */

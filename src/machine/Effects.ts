@@ -178,6 +178,8 @@ const hookEffects = (agent: AgentState, turn: TurnState): ReadonlyArray<Effect> 
 const retryEffects = (work: Work): ReadonlyArray<Effect> => {
   const { agent, turn } = work
   if (turn.retry === null) return []
+  // Other calls of the batch go on while one of them waits for its retry.
+  if (turn.retry.waits_for_person) return callEffects(work)
   const { target, due_ms: dueMs, attempt, error_type: code, message } = turn.retry
   const timer: Effect = {
     _tag: "RetryAfter",
@@ -186,7 +188,6 @@ const retryEffects = (work: Work): ReadonlyArray<Effect> => {
     target,
     error: { code, message }
   }
-  // Other calls of the batch go on while one of them waits for its retry.
   return [timer, ...callEffects(work)]
 }
 

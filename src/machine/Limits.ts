@@ -5,9 +5,14 @@
 import type { ConversationConfig } from "../rune/kinds/shared.ts"
 
 export const limits = {
-  /** Model calls that fail are tried again this often, after these delays. */
+  /** Model calls that failed with an answer begun are tried again this often. */
   maxLlmRetries: 2,
+  /** Delays before the first retries of a model call; after them the delay doubles up to the longest. */
   llmRetryDelaysMs: [250, 1000],
+  llmRetryDelayMsMax: 60_000,
+  /** How long an outage of a provider is waited out: in a turn, and in one that pursues a goal. */
+  llmRetryMs: 900_000,
+  llmRetryGoalMs: 21_600_000,
   maxToolRetries: 1,
   toolRetryDelayMs: 500,
   maxHookRetries: 0,
@@ -79,7 +84,10 @@ export const limits = {
 } as const
 
 export interface EffectiveLimits {
-  readonly maxLlmRetries: number
+  /** Set by the conversation: so many retries of a model call, whatever went wrong. */
+  readonly maxLlmRetries: number | undefined
+  /** Set by the conversation: how long an outage is waited out. */
+  readonly llmRetryMs: number | undefined
   readonly maxToolRetries: number
   readonly llmTimeoutMs: number
   readonly llmFirstEventMs: number
@@ -90,7 +98,8 @@ export interface EffectiveLimits {
 }
 
 export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => ({
-  maxLlmRetries: config.limits?.max_llm_retries ?? limits.maxLlmRetries,
+  maxLlmRetries: config.limits?.max_llm_retries,
+  llmRetryMs: config.limits?.llm_retry_ms,
   maxToolRetries: config.limits?.max_tool_retries ?? limits.maxToolRetries,
   llmTimeoutMs: config.limits?.llm_timeout_ms ?? limits.llmTimeoutMs,
   llmFirstEventMs: config.limits?.llm_first_event_ms ?? limits.llmFirstEventMs,
@@ -99,8 +108,9 @@ export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => 
   approvalTimeoutMs: config.limits?.approval_timeout_ms ?? limits.approvalTimeoutMs
 })
 
-/** Delay before the given retry (1 is the first); the last delay serves all later ones. */
+/** Delay before the given retry (1 is the first): the listed ones, then twice the one before, up to the longest. */
 export const llmRetryDelayMs = (retry: number): number => {
-  const delays = limits.llmRetryDelaysMs
-  return delays[Math.min(retry, delays.length) - 1]!
+  const { llmRetryDelayMsMax: longest, llmRetryDelaysMs: listed } = limits
+  const beyond = retry - listed.length
+  return listed[retry - 1] ?? Math.min(longest, listed.at(-1)! * 2 ** Math.min(beyond, 30))
 }

@@ -142,6 +142,11 @@ export interface MutableRetry {
   due_ms: number
   error_type: string
   message: string
+  event_id: number
+  scheduled_ms: number
+  provider: string | null
+  /** There is no timer: a person makes it go on. */
+  waits_for_person: boolean
 }
 
 export interface MutableTurn {
@@ -153,6 +158,8 @@ export interface MutableTurn {
   model_calls: number
   /** Failures of the model call that is being tried. */
   llm_failures: number
+  /** When the first of them was. */
+  failing_since_ms: number | null
   request: MutableRequest | null
   /** The request that ended without an answer; the next one replaces it. */
   abandoned_request_id: RequestId | null
@@ -362,6 +369,7 @@ export interface MutableConversation {
 export type ConversationState = DeepReadonly<MutableConversation>
 export type AgentState = DeepReadonly<MutableAgent>
 export type TurnState = DeepReadonly<MutableTurn>
+export type RetryState = DeepReadonly<MutableRetry>
 export type CallState = DeepReadonly<MutableCall>
 export type HookState = DeepReadonly<MutableHook>
 export type TranscriptItem = DeepReadonly<MutableTranscriptItem>

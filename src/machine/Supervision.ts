@@ -8,7 +8,7 @@ import { limits } from "./Limits.ts"
 import type { MonitorStatus } from "./Monitor.ts"
 import { awaitsPerson } from "./PlanEffects.ts"
 import { aliveAgents, isAlive, pathOf, pendingApprovals } from "./Select.ts"
-import type { AgentState, CallState, ConversationState } from "./State.ts"
+import type { AgentState, CallState, ConversationState, RetryState } from "./State.ts"
 
 const isRunning = (call: CallState): boolean => call.status === "executing" && call.attempt > 0
 
@@ -27,6 +27,10 @@ export const monitorOf = (state: ConversationState, agent: AgentState): MonitorS
   return agent.turn.status === "tool_executing" || agent.turn.status === "hooks_running" ? "tool_use" : "thinking"
 }
 
+/** The first retries come and go faster than anyone could look. */
+const isWaitForProvider = ({ attempt, target, waits_for_person: forPerson }: RetryState): boolean =>
+  target.type === "llm" && (forPerson || attempt > limits.llmRetryDelaysMs.length + 1)
+
 const asksPerson = (call: CallState): boolean =>
   isRunning(call) && signalOfTool(call.tool_name) === "tool_start_question"
 
@@ -38,6 +42,7 @@ export const attentionOfAgent = (state: ConversationState, agent: AgentState): A
   if (calls.some(asksPerson)) return "awaiting_input"
   if (agent.harness !== null) return agent.harness.attention
   if (agent.status === "spawning") return "starting"
+  if (agent.turn?.retry?.waits_for_person === true) return "awaiting_input"
   if (agent.turn !== null) return "running"
   return agent.last_error === null ? "idle" : "error"
 }
@@ -66,7 +71,7 @@ export const attentionOf = (state: ConversationState): AttentionStatus => {
 export interface AttentionItem {
   /** What it is known by in its conversation for as long as it waits, whatever else happens there. */
   readonly key: string
-  readonly type: "approval" | "question" | "plan" | "suspended" | "notice"
+  readonly type: "approval" | "question" | "plan" | "provider" | "suspended" | "notice"
   readonly event_id: number
   readonly agent_id: AgentId | null
   /** From the root agent down to the one that asks. */
@@ -129,11 +134,37 @@ const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
       ]
     : []
 
+const waitText = ({ error_type: code, message, provider, waits_for_person: forPerson }: RetryState): string => {
+  const whom = provider ?? "the provider"
+  return forPerson ? `${whom} needs a person (${code}): ${message}` : `waiting for ${whom} (${code}): ${message}`
+}
+
+/** Turns that wait for a provider: for a time, or for somebody to mend a key or a bill. `expires_ms` is the next try. */
+const providerWaits = (state: ConversationState): ReadonlyArray<AttentionItem> =>
+  aliveAgents(state).flatMap((agent): ReadonlyArray<AttentionItem> => {
+    const retry = agent.turn?.retry
+    if (retry == null || !isWaitForProvider(retry)) return []
+    return [
+      {
+        key: `provider ${agent.agent_id}`,
+        type: "provider",
+        event_id: retry.event_id,
+        agent_id: agent.agent_id,
+        agent_path: pathTo(state, agent.agent_id),
+        call_id: null,
+        title: waitText(retry).slice(0, limits.noticeCharsMax),
+        since_ms: agent.turn?.failing_since_ms ?? retry.scheduled_ms,
+        expires_ms: retry.waits_for_person ? null : retry.due_ms
+      }
+    ]
+  })
+
 /** Everything that waits for a person or should be known to one: questions first, newest notices last. */
 export const attentionItems = (state: ConversationState): ReadonlyArray<AttentionItem> => [
   ...pendingApprovals(state).map((call) => ofCall(state, call, "approval")),
   ...state.calls.filter(asksPerson).map((call) => ofCall(state, call, "question")),
   ...plans(state),
+  ...providerWaits(state),
   ...suspension(state),
   ...state.notices.map(
     (notice): AttentionItem => ({

@@ -7,29 +7,36 @@ export interface ErrorTraits {
   readonly retryable: boolean
   /** Whether it says something about the provider's health (and moves its circuit breaker). */
   readonly unhealthy: boolean
+  /** Nothing was answered, and waiting may help: the same request is tried again for a long time. */
+  readonly outage?: true
+  /** Waiting does not help, a person does: a key to set, a bill to pay. */
+  readonly needsPerson?: true
 }
 
 export const errorTable = {
-  rate_limited: { retryable: true, unhealthy: false },
-  quota_exceeded: { retryable: false, unhealthy: false },
-  overloaded: { retryable: true, unhealthy: true },
-  server_error: { retryable: true, unhealthy: true },
-  authentication: { retryable: false, unhealthy: false },
+  rate_limited: { retryable: true, unhealthy: false, outage: true },
+  quota_exceeded: { retryable: false, unhealthy: false, needsPerson: true },
+  overloaded: { retryable: true, unhealthy: true, outage: true },
+  server_error: { retryable: true, unhealthy: true, outage: true },
+  authentication: { retryable: false, unhealthy: false, needsPerson: true },
   invalid_request: { retryable: false, unhealthy: false },
   context_exceeded: { retryable: false, unhealthy: false },
   truncated: { retryable: true, unhealthy: true },
-  timeout: { retryable: true, unhealthy: true },
-  connection: { retryable: true, unhealthy: true },
+  timeout: { retryable: true, unhealthy: true, outage: true },
+  connection: { retryable: true, unhealthy: true, outage: true },
   refusal: { retryable: false, unhealthy: false },
   content_filter: { retryable: false, unhealthy: false },
   malformed_response: { retryable: true, unhealthy: true },
   /** The circuit of this provider is open: nothing was sent. */
-  circuit_open: { retryable: true, unhealthy: false },
+  circuit_open: { retryable: true, unhealthy: false, outage: true },
   /** Too many calls wait for this provider: nothing was sent. */
-  queue_full: { retryable: true, unhealthy: false }
+  queue_full: { retryable: true, unhealthy: false, outage: true }
 } as const satisfies Record<string, ErrorTraits>
 
 export type ErrorKind = keyof typeof errorTable
+
+/** What is known about a kind of error. */
+export const traitsOf = (kind: ErrorKind): ErrorTraits => errorTable[kind]
 
 export const errorKinds = Object.keys(errorTable) as ReadonlyArray<ErrorKind>
 

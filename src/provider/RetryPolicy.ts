@@ -18,13 +18,23 @@ export const retryDefaults: RetrySettings = {
   retryAfterMsMax: limits.retryAfterMsMax
 }
 
+/** The pause before a retry: the usual one, or the one the provider asked for. It is never cut short: jitter only adds. */
+export const retryDelayMs = (
+  { retryAfterMs = 0 }: ProviderError,
+  usualMs: number,
+  random: number,
+  jitter: number = limits.retryJitter
+): number => {
+  const delayMs = Math.max(usualMs, retryAfterMs)
+  return Math.ceil(delayMs + delayMs * jitter * random)
+}
+
 export type RetryDecision =
   | { readonly _tag: "Retry"; readonly delayMs: number }
   | { readonly _tag: "GiveUp"; readonly reason: "not_retryable" | "attempts_exhausted" | "pause_too_long" }
 
 /**
- * Decides after the `attempt`-th failure (1 = the first). `random` is in [0, 1). A pause the provider asked for is
- * never cut short: jitter only adds.
+ * Decides after the `attempt`-th failure (1 = the first). `random` is in [0, 1).
  */
 export const retryPolicy = (
   error: ProviderError,
@@ -35,8 +45,6 @@ export const retryPolicy = (
   if (!error.retryable) return { _tag: "GiveUp", reason: "not_retryable" }
   const base = settings.delaysMs[attempt - 1]
   if (base === undefined) return { _tag: "GiveUp", reason: "attempts_exhausted" }
-  const asked = error.retryAfterMs ?? 0
-  if (asked > settings.retryAfterMsMax) return { _tag: "GiveUp", reason: "pause_too_long" }
-  const delay = Math.max(base, asked)
-  return { _tag: "Retry", delayMs: Math.ceil(delay + delay * settings.jitter * random) }
+  if ((error.retryAfterMs ?? 0) > settings.retryAfterMsMax) return { _tag: "GiveUp", reason: "pause_too_long" }
+  return { _tag: "Retry", delayMs: retryDelayMs(error, base, random, settings.jitter) }
 }

@@ -9,10 +9,10 @@ import { effectiveLimits, llmRetryDelayMs } from "../machine/Limits.ts"
 import { agentOf } from "../machine/Select.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
-import { type ProviderError, providerError } from "../provider/Errors.ts"
+import { type ProviderError, providerError, traitsOf } from "../provider/Errors.ts"
 import type { StopReason } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
-import { type RetryDecision, type RetrySettings, retryDefaults, retryPolicy } from "../provider/RetryPolicy.ts"
+import { retryDelayMs } from "../provider/RetryPolicy.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
@@ -125,29 +125,23 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
     )
   })
 
-const retrySettings = (options: ModelCallOptions): RetrySettings => {
-  const { maxLlmRetries } = effectiveLimits(options.commands.state().session.config)
-  const delaysMs = Array.from({ length: maxLlmRetries }, (_, index) => llmRetryDelayMs(index + 1))
-  return { ...retryDefaults, delaysMs }
-}
-
-/** Whether trying again can help; a pause that is too long to wait for is for a person to decide about. */
-const canHelp = (error: ProviderError, decision: RetryDecision): boolean =>
-  decision._tag === "Retry" || (error.retryable && decision.reason === "attempts_exhausted")
-
+/** Tells the machine, which decides whether the call is tried again and who has to be waited for. */
 const reportFailure = (
   options: ModelCallOptions,
   pending: CallModel,
   error: ProviderError,
   used: { readonly usage?: Usage } = {}
 ): Effect.Effect<void> => {
-  const decision = retryPolicy(error, pending.attempt, options.random(), retrySettings(options))
-  const { kind, message } = error
+  const { kind, message, provider, retryable } = error
+  const { needsPerson, outage } = traitsOf(kind)
   const command = {
     _tag: "FailModelCall",
     agent_id: pending.agent_id,
-    error: { error_type: kind, message, retryable: canHelp(error, decision), source: "harness" },
-    ...(decision._tag === "Retry" ? { delay_ms: decision.delayMs } : {}),
+    error: { error_type: kind, message, retryable, source: "harness" },
+    delay_ms: retryDelayMs(error, llmRetryDelayMs(pending.attempt), options.random()),
+    provider,
+    ...(outage === true ? { outage } : {}),
+    ...(needsPerson === true ? { waits_for: "person" as const } : {}),
     ...used
   } as const
   return Effect.asVoid(Effect.promise(() => offer(options.commands, command)))

@@ -2,6 +2,7 @@
 // one the provider takes. Method: the real runtime through the real SDKs against a server that speaks the three wire
 // formats and misbehaves on cue.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { attentionItems, attentionOf } from "#src/machine/Supervision.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
@@ -181,12 +182,55 @@ describe.each(formats)("over $name", (format) => {
     [529, "overloaded", "overloaded"],
     [500, "server", "server_error"],
     [503, "overloaded", "overloaded"]
-  ] as const)("a storm of %i ends in a typed error after three attempts", async (status, kind, type) => {
-    const { talk, end } = await turn(refusal(status, kind))
+  ] as const)("a storm of %i ends in a typed error after the attempts that are allowed", async (status, kind, type) => {
+    script(refusal(status, kind))
+    const talk = await open({}, { limits: { max_llm_retries: 2 } })
+    await talk.post("please")
+    const end = await talk.turns()
     expect(end).toMatchObject({ kind: "turn.error", payload: { retryable: true, source: "harness" } })
     expect([type, "server_error", "overloaded"]).toContain((end.payload as { error_type: string }).error_type)
     expect(server.requests.length).toBe(3)
     expect(talk.of("turn.model_requested").map(({ payload }) => payload.attempt)).toEqual([1, 2, 3])
+    await staysUsable(talk)
+  })
+
+  it("an outage is waited out, with longer and longer pauses, and the turn goes on", async () => {
+    const down = Array.from({ length: 7 }, () => refusal(503, "overloaded"))
+    const { talk, end } = await turn(...down, whole(plainAnswer))
+    expect(end).toMatchObject({ kind: "turn.completed", payload: { final_output: plainAnswer.text } })
+    expect(server.requests.length).toBe(8)
+    const pauses = talk.of("turn.retry_scheduled").map(({ payload }) => payload.delay_ms)
+    expect(pauses.length).toBeGreaterThanOrEqual(7)
+    for (const [index, least] of [250, 1000, 2000, 4000].entries()) expect(pauses[index]).toBeGreaterThanOrEqual(least)
+    expect(talk.of("turn.retry_scheduled")[0]?.payload).toMatchObject({ provider: format.name })
+    await staysUsable(talk)
+  })
+
+  it("an outage that lasts longer than the conversation waits ends in a typed error", async () => {
+    script(refusal(503, "overloaded"))
+    const talk = await open({}, { limits: { llm_retry_ms: 3000 } })
+    await talk.post("please")
+    expect(await talk.turns()).toMatchObject({
+      kind: "turn.error",
+      payload: { error_type: "overloaded", retryable: true }
+    })
+    expect(server.requests.length).toBe(4)
+    await staysUsable(talk)
+  })
+
+  it("a person can retry at once what waits, or stop it", async () => {
+    script(refusal(429, "rate_limit", { "retry-after": "600" }), whole(plainAnswer))
+    const talk = await open()
+    await talk.post("please")
+    await talk.until("turn.retry_scheduled")
+    expect(talk.of("turn.retry_scheduled")[0]?.payload.delay_ms).toBe(600_000)
+    await talk.submit({ _tag: "RetryTurn" })
+    expect(await talk.turns()).toMatchObject({ kind: "turn.completed" })
+    script(refusal(429, "rate_limit", { "retry-after": "600" }), whole(plainAnswer))
+    await talk.post("once more")
+    await talk.until("turn.retry_scheduled", 2)
+    await talk.submit({ _tag: "InterruptTurn", reason: "enough" })
+    expect(await talk.turns(2)).toMatchObject({ kind: "turn.interrupted" })
     await staysUsable(talk)
   })
 
@@ -227,11 +271,11 @@ describe.each(formats)("over $name", (format) => {
 
   it("a provider that never answers is given up after the limit for calls", async () => {
     script({ body: "", neverAnswer: true })
-    const talk = await open({}, { limits: { llm_timeout_ms: 5_000, max_llm_retries: 1 } })
+    const talk = await open({}, { limits: { llm_timeout_ms: 60_000, max_llm_retries: 1 } })
     await talk.post("please")
     expect(await talk.turns()).toMatchObject({
       kind: "turn.error",
-      payload: { error_type: "timeout", message: "no complete answer within 5000 ms" }
+      payload: { error_type: "timeout", message: "no complete answer within 60000 ms" }
     })
     expect(server.requests.length).toBe(2)
     await server.idle()
@@ -245,10 +289,34 @@ describe.each(formats)("over $name", (format) => {
     await staysUsable(talk)
   })
 
-  it("a wrong key is said to be wrong, once", async () => {
+  const wrongKey: Exchange = {
+    status: 401,
+    headers: { "content-type": "application/json" },
+    body: format.errorBody("no", "server")
+  }
+
+  it("a wrong key asks for a person, and the turn goes on once somebody says so", async () => {
+    script(wrongKey, wrongKey, whole(plainAnswer))
+    const talk = await open()
+    await talk.post("please")
+    await talk.until("turn.retry_scheduled")
+    const waiting = await talk.state()
+    expect(attentionOf(waiting)).toBe("awaiting_input")
+    expect(attentionItems(waiting)).toMatchObject([{ type: "provider", expires_ms: null }])
+    expect(attentionItems(waiting)[0]?.title).toMatch(/needs a person \(authentication\)/)
+    expect(server.requests.length).toBe(1)
+    await talk.submit({ _tag: "RetryTurn" })
+    await talk.until("turn.retry_scheduled", 2)
+    await talk.submit({ _tag: "RetryTurn" })
+    expect(await talk.turns()).toMatchObject({ kind: "turn.completed" })
+    expect(attentionItems(await talk.state())).toEqual([])
+    await staysUsable(talk)
+  })
+
+  it("a wrong key is said to be wrong, once, where nobody is to be waited for", async () => {
     const world = await worlds.open({ serverUrl: server.url, tools })
-    script({ status: 401, headers: { "content-type": "application/json" }, body: format.errorBody("no", "server") })
-    const talk = await world.create({ model: `${format.name}/test-model` })
+    script(wrongKey)
+    const talk = await world.create({ model: `${format.name}/test-model`, limits: { llm_retry_ms: 0 } })
     await talk.post("please")
     expect(await talk.turns()).toMatchObject({ payload: { error_type: "authentication", retryable: false } })
     expect(server.requests.length).toBe(1)

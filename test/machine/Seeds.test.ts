@@ -158,7 +158,9 @@ describe("session design: transition tables", () => {
 describe("session design: retries, timeouts, errors", () => {
   it("tries a model call twice more, after 250 ms and 1 s", () => {
     expect(limits.maxLlmRetries).toBe(2)
-    expect([llmRetryDelayMs(1), llmRetryDelayMs(2), llmRetryDelayMs(3)]).toEqual([250, 1000, 1000])
+    expect([llmRetryDelayMs(1), llmRetryDelayMs(2)]).toEqual([250, 1000])
+    // What lasts longer is waited out with doubled delays, up to a minute each.
+    expect([3, 4, 5, 8, 9, 1000].map(llmRetryDelayMs)).toEqual([2000, 4000, 8000, 60_000, 60_000, 60_000])
   })
 
   it("tries a tool once more after 500 ms, and a hook not at all", () => {

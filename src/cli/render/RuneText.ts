@@ -51,6 +51,13 @@ const result = (payload: Payload): RuneText => {
 
 const failure = (payload: Payload): string => `${textOf(payload["error_type"])}: ${textOf(payload["message"])}`
 
+/** How long a turn waits, and for whom. */
+const waitText = ({ delay_ms: delayMs, provider, waits_for: waitsFor }: Payload): string => {
+  if (waitsFor === "person") return `${textOf(provider)} needs a person; then: echs retry`
+  const next = `next try in ${duration(Number(delayMs))}`
+  return provider === undefined ? next : `waiting for ${textOf(provider)}, ${next}`
+}
+
 const reason = (payload: Payload): string => textOf(payload["reason"])
 const callAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
   joined(textOf(payload["call_id"]), ...rest)
@@ -98,11 +105,7 @@ const described: Readonly<Record<string, Describe>> = {
   "turn.completed": line("good", "✓", ({ usage }) => usageText(usage)),
   "turn.interrupted": line("notice", "■", reason),
   "turn.error": line("bad", "✗", failure),
-  "turn.retry_scheduled": line(
-    "notice",
-    "↻",
-    (payload) => `in ${duration(Number(payload["delay_ms"]))}: ${failure(payload)}`
-  ),
+  "turn.retry_scheduled": line("notice", "↻", (payload) => `${waitText(payload)}: ${failure(payload)}`),
   "turn.retry_started": line("notice", "↻", ({ attempt }) => `attempt ${String(attempt)}`),
   "turn.compacted": line(
     "quiet",

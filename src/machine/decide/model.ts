@@ -1,9 +1,10 @@
 /** Deciding about the conversation with the model: asking, listening, failing, asking again. */
 import type { PayloadOf } from "../../rune/Kinds.ts"
 import { agent as agentMachine } from "../Agent.ts"
+import { autonomy } from "../Autonomy.ts"
 import type { TurnRequest } from "../Command.ts"
 import { effectiveLimits, limits, llmRetryDelayMs } from "../Limits.ts"
-import type { AgentState } from "../State.ts"
+import type { AgentState, ConversationState } from "../State.ts"
 import { tool } from "../Tool.ts"
 import { turn as turnMachine } from "../Turn.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
@@ -121,25 +122,48 @@ const finalise = (sheet: Drafting, command: Of<"FinaliseResponse">): undefined =
   sheet.step(turnMachine, turn.status, { _tag: "Complete", payload, place: placeOf(agent, turn) })
 }
 
+/** How long this conversation waits out an outage of a provider. */
+const outageMs = ({ plan, session }: ConversationState): number => {
+  const isGoal = plan !== null && !autonomy.terminal.includes(plan.status)
+  return effectiveLimits(session.config).llmRetryMs ?? (isGoal ? limits.llmRetryGoalMs : limits.llmRetryMs)
+}
+
+/**
+ * Whether the call is tried again. A conversation that sets a number of retries has just these. Otherwise an outage is
+ * waited out, what only a person can mend waits for one, and anything else is tried the usual number of times.
+ */
+const isTriedAgain = (sheet: Drafting, { turn }: Running, command: Of<"FailModelCall">, delayMs: number): boolean => {
+  const { error, outage, waits_for: waitsFor } = command
+  const retriesMax = effectiveLimits(sheet.state.session.config).maxLlmRetries
+  if (retriesMax !== undefined) return error.retryable && turn.llm_failures < retriesMax
+  const patienceMs = outageMs(sheet.state)
+  if (waitsFor === "person") return patienceMs > 0
+  if (outage !== true) return error.retryable && turn.llm_failures < limits.maxLlmRetries
+  return error.retryable && sheet.atMs + delayMs - (turn.failing_since_ms ?? sheet.atMs) <= patienceMs
+}
+
 const failCall = (sheet: Drafting, command: Of<"FailModelCall">): undefined => {
   const running = requireTurn(sheet, command.agent_id)
   if (running === undefined) return
   const { agent, turn } = running
-  const { error, usage } = command
-  const canRetry = error.retryable && turn.llm_failures < effectiveLimits(sheet.state.session.config).maxLlmRetries
+  const { error, provider, usage } = command
+  const retry = turn.llm_failures + 1
+  const waits = command.waits_for === undefined ? {} : { waits_for: command.waits_for }
+  const delayMs = command.waits_for === "person" ? 0 : (command.delay_ms ?? llmRetryDelayMs(retry))
   if (turn.status !== "streaming") {
     sheet.refuse("invalid_state", `Turn is ${turn.status}: no model call can fail`, { state: turn.status })
     return
   }
-  if (!canRetry) return failTurn(sheet, running, error, { usage })
-  const retry = turn.llm_failures + 1
+  if (!isTriedAgain(sheet, running, command, delayMs)) return failTurn(sheet, running, error, { usage })
   const payload = {
     attempt: retry + 1,
-    delay_ms: command.delay_ms ?? llmRetryDelayMs(retry),
+    delay_ms: delayMs,
     target: { type: "llm" },
     error_type: error.error_type,
     message: error.message,
     ...(error.source === undefined ? {} : { source: error.source }),
+    ...(provider === undefined ? {} : { provider }),
+    ...waits,
     ...(usage === undefined ? {} : { usage })
   } as const
   sheet.step(turnMachine, turn.status, { _tag: "ScheduleRetry", payload, place: placeOf(agent, turn) })

@@ -20,6 +20,7 @@ const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
   started_ms: rune.ts_ms,
   model_calls: 0,
   llm_failures: 0,
+  failing_since_ms: null,
   request: null,
   abandoned_request_id: null,
   partial: "",
@@ -153,6 +154,7 @@ const modelHandlers: Pick<
     turn.abandoned_request_id = null
     turn.partial = ""
     turn.llm_failures = 0
+    turn.failing_since_ms = null
     turn.model_calls += 1
     count(state, agent, turn, rune.payload.usage)
     const { content, items } = rune.payload
@@ -203,10 +205,21 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
     if (agent === undefined || turn === undefined) return
     const { target, attempt, delay_ms: delayMs, error_type, message, usage } = rune.payload
     turn.status = turnLands(turn.status, rune)
-    turn.retry = { target, attempt, due_ms: rune.ts_ms + delayMs, error_type, message }
+    turn.retry = {
+      target,
+      attempt,
+      due_ms: rune.ts_ms + delayMs,
+      error_type,
+      message,
+      event_id: rune.event_id,
+      scheduled_ms: rune.ts_ms,
+      provider: rune.payload.provider ?? null,
+      waits_for_person: rune.payload.waits_for === "person"
+    }
     count(state, agent, turn, usage)
     if (target.type !== "llm") return
     turn.llm_failures += 1
+    turn.failing_since_ms ??= rune.ts_ms
     turn.abandoned_request_id = turn.request?.request_id ?? turn.abandoned_request_id
     turn.request = null
   },

@@ -100,6 +100,7 @@ export const PermissionPolicy = Schema.Struct({
 /** Overrides of the runtime's limits for one conversation; names as in the limits table. */
 export const LimitOverrides = Schema.Struct({
   max_llm_retries: Schema.optionalKey(Count),
+  llm_retry_ms: Schema.optionalKey(Count),
   max_tool_retries: Schema.optionalKey(Count),
   llm_timeout_ms: Schema.optionalKey(Ordinal),
   llm_first_event_ms: Schema.optionalKey(Ordinal),

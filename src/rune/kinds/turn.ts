@@ -175,6 +175,10 @@ export const turnKinds = [
       delay_ms: Count,
       target: RetryTarget,
       ...Failure,
+      /** Whom the turn waits for. */
+      provider: Schema.optionalKey(Name),
+      /** Nothing but a person can help: there is no timer, `turn.retry` goes on. */
+      waits_for: Schema.optionalKey(Schema.Literal("person")),
       /** What the abandoned call had used. */
       usage: Schema.optionalKey(Usage)
     })

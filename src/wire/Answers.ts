@@ -180,7 +180,7 @@ export const AttentionItem = Struct({
   title_of_conversation: NullOr(Text),
   /** What it is known by in its conversation for as long as it waits. */
   key: Text,
-  type: Schema.Literals(["approval", "question", "plan", "suspended", "notice"]),
+  type: Schema.Literals(["approval", "question", "plan", "provider", "suspended", "notice"]),
   event_id: Count,
   agent_id: NullOr(AgentId),
   agent_path: List(AgentId),

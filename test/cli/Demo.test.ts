@@ -43,12 +43,9 @@ describe("the demo as a process", () => {
     })
   const echs = (...args: ReadonlyArray<string>) => echsIn({}, args)
 
-  it("shows the sequence, in under 20 seconds, without colour in a pipe, and cleans up", () => {
-    const startedMs = performance.now()
+  it("shows the sequence, without colour in a pipe, and cleans up", () => {
     const run = echs()
-    const tookMs = performance.now() - startedMs
     expect(run.status, run.stderr + run.stdout).toBe(0)
-    expect(tookMs).toBeLessThan(20_000)
     const places = [
       "a server listens on",
       "session.created",

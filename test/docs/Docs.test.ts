@@ -48,14 +48,12 @@ describe("the README", () => {
     ])
   })
 
-  it("names a demo that does what it says, within 20 seconds", () => {
-    const startedMs = performance.now()
+  it("names a demo that does what it says", () => {
     const run = npx("echs", "demo")
     expect(run.status, run.stderr).toBe(0)
     expect(run.stdout).toContain("Nothing that was acknowledged is lost")
     expect(run.stdout).toMatch(/kill -9 \d+, in the middle of a sentence/)
     expect(run.stdout).toContain("the goal is met, by itself, after the kill")
-    expect(performance.now() - startedMs).toBeLessThan(20_000)
   })
 })
 

@@ -1,5 +1,6 @@
 // Runs work of others under a deadline: its signal aborts when the time is over, it may then take a moment to wind
-// up, and after that nobody waits for it any longer. Work that was interrupted from outside is not waited for at all.
+// up, and after that nobody waits for it any longer. Work that was interrupted from outside is not waited for; what it
+// says in the end can still be heard.
 import { limits } from "./Limits.ts"
 
 export type Ended<A> =
@@ -7,7 +8,8 @@ export type Ended<A> =
   | { readonly _tag: "Threw"; readonly cause: unknown; readonly late: boolean }
   /** It did not end, neither in time nor in the moment after. */
   | { readonly _tag: "Overran" }
-  | { readonly _tag: "Interrupted" }
+  /** With what it comes to in the end, in case it knows. */
+  | { readonly _tag: "Interrupted"; readonly last?: Promise<A | undefined> }
 
 export const timerMs = (delayMs: number): number => Math.min(Math.max(0, delayMs), limits.timerMsMax)
 
@@ -34,21 +36,19 @@ export const underDeadline = async <A>(
       last = setTimeout(() => resolve({ _tag: "Overran" }), windUpMs)
     }, timerMs(timeoutMs))
   })
+  const both = AbortSignal.any([signal, deadline.signal])
+  const own = settled(
+    () => work(both),
+    () => deadline.signal.aborted
+  )
   let onAbort = (): void => undefined
   const interrupted = new Promise<Ended<A>>((resolve) => {
-    onAbort = () => resolve({ _tag: "Interrupted" })
+    const last = own.then((ended) => (ended._tag === "Returned" ? ended.value : undefined))
+    onAbort = () => resolve({ _tag: "Interrupted", last })
     signal.addEventListener("abort", onAbort)
   })
-  const both = AbortSignal.any([signal, deadline.signal])
   try {
-    return await Promise.race([
-      settled(
-        () => work(both),
-        () => deadline.signal.aborted
-      ),
-      overran,
-      interrupted
-    ])
+    return await Promise.race([own, overran, interrupted])
   } finally {
     clearTimeout(last)
     signal.removeEventListener("abort", onAbort)

@@ -65,8 +65,20 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
     return isFirst ? withAllowance(options, pending.agent_id, oneCall, begin) : begin
   })
 
+/** Work that is interrupted is given a moment to say what became of it. */
+const windingUp = (work: (signal: AbortSignal) => Promise<void>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    let under: Promise<void> = Promise.resolve()
+    const run = Effect.promise((signal) => {
+      under = work(signal)
+      return under
+    })
+    const last = Effect.promise(() => under.catch(() => undefined))
+    return Effect.onInterrupt(run, () => Effect.timeoutOption(Effect.interruptible(last), limits.windUpMs))
+  })
+
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
-  const run = Effect.promise((signal) => finishCall(options, pending, signal))
+  const run = windingUp((signal) => finishCall(options, pending, signal))
   const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, run)
   return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
     started === true ? bounded : Effect.void

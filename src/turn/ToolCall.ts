@@ -91,9 +91,16 @@ export const finishCall = async (
   if (call === undefined || signal.aborted) return
   const startedMs = monotonicMs()
   const ended = await execute(options, request, call, signal)
-  if (ended._tag === "Interrupted") return
-  const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
+  const durationOf = (): number => Math.max(0, Math.round(monotonicMs() - startedMs))
   const id = { call_id: request.call_id }
+  if (ended._tag === "Interrupted") {
+    // Whoever was ended with us and says so is cancelled; of all others nobody knows what they came to.
+    const last = await ended.last
+    if (last?.status !== "cancelled") return
+    await offer(commands, { _tag: "FinishCall", ...id, ...(await fitted(options, last)), duration_ms: durationOf() })
+    return
+  }
+  const durationMs = durationOf()
   if (ended._tag === "Threw" && !ended.late) {
     await offer(commands, { _tag: "CrashCall", ...id, message: messageOf(ended.cause) })
     return

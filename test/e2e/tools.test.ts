@@ -225,6 +225,26 @@ describe.each(worlds)("a shell session, $name", (world) => {
   })
 })
 
+describe.each(worlds)("a command that the server ends because it stops itself, $name", (world) => {
+  enter(world)
+
+  it.each([{}, { session: "s" }])("is cancelled, and what it printed is kept %j", async (where) => {
+    const command = "echo begun; trap 'echo bye; exit 3' TERM; sleep 86474 & wait"
+    const { id, socket } = await begin([["bash", { command, timeout_ms: 60_000, ...where }]], freely)
+    await socket.rune("tool.progress")
+    await server?.close()
+    const next = await open([])
+    await next.ok("subscribe", { conversation_id: id })
+    await next.rune("turn.completed")
+    const results = next.runes().flatMap(({ kind, payload }) => (kind === "tool.result" ? [payload as Json] : []))
+    expect(results).toHaveLength(1)
+    expect(results[0]).toMatchObject({ status: "cancelled" })
+    expect(results[0]?.["output"]).toContain("begun")
+    // The model is asked once the server is back, not while it stops.
+    expect(next.runes().filter(({ kind }) => kind === "response.started").length).toBeLessThanOrEqual(2)
+  })
+})
+
 describe.each(worlds)("an agent that is given tools, $name", (world) => {
   enter(world)
 

@@ -64,14 +64,16 @@ describe("work under a deadline", () => {
     const ended = underDeadline(work, { timeoutMs: 100, signal: outside.signal })
     await vi.advanceTimersByTimeAsync(1)
     outside.abort()
-    expect(await ended).toEqual({ _tag: "Interrupted" })
+    expect(await ended).toMatchObject({ _tag: "Interrupted" })
     expect(inside?.aborted).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
   })
 
   it("that was interrupted before it began does not begin", async () => {
     const work = vi.fn(async () => "ran")
-    expect(await underDeadline(work, { timeoutMs: 100, signal: AbortSignal.abort() })).toEqual({ _tag: "Interrupted" })
+    expect(await underDeadline(work, { timeoutMs: 100, signal: AbortSignal.abort() })).toMatchObject({
+      _tag: "Interrupted"
+    })
     expect(work).not.toHaveBeenCalled()
   })
 

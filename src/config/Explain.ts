@@ -27,6 +27,7 @@ export const definitions: ReadonlyArray<Definition> = [
   { name: "port", variable: "ECHS_PORT", fallback: "4600" },
   { name: "token", variable: "ECHS_TOKEN", isSecret: true },
   { name: "model", variable: "ECHS_MODEL" },
+  { name: "scenarios", variable: "ECHS_SCENARIOS" },
   { name: "log", variable: "ECHS_LOG", fallback: "info" },
   { name: "openai_api_key", variable: "OPENAI_API_KEY", isSecret: true, isEnvironmentOnly: true },
   { name: "openai_base_url", variable: "OPENAI_BASE_URL", isEnvironmentOnly: true },
@@ -83,13 +84,15 @@ export const explainSettings = (
     value: directory,
     source: flag !== undefined && flag !== "" ? "flag" : isFromEnvironment ? "environment" : "default"
   }
-  const more = ["tokens", "host_names", "providers", "mcp_servers"].flatMap((name): ReadonlyArray<ExplainedSetting> => {
-    const value = file[name]
-    if (value === undefined) return []
-    const names = Array.isArray(value)
-      ? value.map((one) => String((one as { readonly name?: unknown } | null)?.name ?? one))
-      : Object.keys(value as object)
-    return [{ name, variable: "", value: names.join(", "), source: "config.json" }]
-  })
+  const more = ["tokens", "host_names", "origins", "providers", "mcp_servers"].flatMap(
+    (name): ReadonlyArray<ExplainedSetting> => {
+      const value = file[name]
+      if (value === undefined) return []
+      const names = Array.isArray(value)
+        ? value.map((one) => String((one as { readonly name?: unknown } | null)?.name ?? one))
+        : Object.keys(value as object)
+      return [{ name, variable: "", value: names.join(", "), source: "config.json" }]
+    }
+  )
   return [data, ...definitions.map((definition) => explain(definition, environment, file)), ...more]
 }

@@ -1,9 +1,19 @@
 // The files beside the data that let local tools find and enter the server: the token, made once, and where the running
 // server listens. Both are for their owner alone.
 import { randomBytes } from "node:crypto"
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { readFile } from "node:fs/promises"
-import { join } from "node:path"
+import {
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { open, readFile, realpath } from "node:fs/promises"
+import { join, resolve } from "node:path"
 
 export interface ServerInfo {
   readonly url: string
@@ -49,5 +59,43 @@ export const removeServerInfo = (dataDirectory: string, pid: number): void => {
   }
 }
 
-/** A file that a person named, such as a scenario. */
+/** A data directory that others own or can write to: they could put in what they like, the token included. */
+export class DirectoryShared extends Error {
+  override readonly name = "DirectoryShared"
+}
+
+const OTHERS_WRITE = 0o022
+
+/** Makes the data directory for its owner alone, and refuses one that is not. */
+export const claimDirectory = (dataDirectory: string): void => {
+  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  const { mode, uid } = statSync(dataDirectory)
+  const self = process.geteuid?.()
+  if (self !== undefined && uid !== self)
+    throw new DirectoryShared(
+      `${dataDirectory} belongs to the user ${uid}, not to ${self}; use a directory of your own`
+    )
+  if (process.platform !== "win32" && (mode & OTHERS_WRITE) !== 0)
+    throw new DirectoryShared(`others can write to ${dataDirectory}; take that away with chmod go-w`)
+}
+
+/** A file that a person named, such as a policy to be tried. */
 export const readTextFile = (path: string): Promise<string> => readFile(path, "utf8")
+
+const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory.replace(/\/+$/, "")}/`)
+
+/** Reads scenarios below one directory. What is opened is looked at, and not what its name led to a moment before. */
+export const scenarioReader =
+  (directory: string) =>
+  async (name: string): Promise<string> => {
+    const root = await realpath(directory)
+    const file = await open(resolve(root, name), constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const opened = await realpath(`/proc/self/fd/${file.fd}`).catch(() => realpath(resolve(root, name)))
+      if (!isBelow(opened, root)) throw new Error(`it does not lie below ${directory}`)
+      if (!(await file.stat()).isFile()) throw new Error("it is no file")
+      return await file.readFile("utf8")
+    } finally {
+      await file.close()
+    }
+  }

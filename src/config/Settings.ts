@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Environment } from "./Environment.ts"
+import { distance, nearest } from "./Nearest.ts"
 
 export interface TokenSetting {
   readonly name: string
@@ -16,6 +17,10 @@ export interface ServerSettings {
   readonly token: string | undefined
   readonly tokens: ReadonlyArray<TokenSetting>
   readonly hostNames: ReadonlyArray<string>
+  /** Pages of others that may use this server from a browser, by their exact origin. */
+  readonly origins: ReadonlyArray<string>
+  /** The one directory below which scenarios of scripted models may lie; none where it is left out. */
+  readonly scenarios: string | undefined
   readonly model: string | undefined
   readonly logLevel: "debug" | "info" | "warn" | "error"
   readonly otlpEndpoint: string | undefined
@@ -96,6 +101,56 @@ const checkToken = (setting: string, token: string): string => {
   throw new SettingInvalid(setting, `a token has at least ${TOKEN_CHARS_MIN} characters and no spaces`)
 }
 
+/** A setting that nobody reads is a mistake: what was meant would silently not hold. */
+const checkNames = (place: string, names: Iterable<string>, known: Iterable<string>): void => {
+  const all = new Set(known)
+  for (const name of names) {
+    if (all.has(name)) continue
+    const meant = nearest(name, all)
+    throw new SettingInvalid(
+      place,
+      `there is no setting "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}`
+    )
+  }
+}
+
+/** Hands out settings and remembers which names were asked for: those are the ones there are. */
+const remembering = (config: Config): { readonly config: Config; readonly asked: ReadonlySet<string> } => {
+  const asked = new Set<string>()
+  const get = (target: Config, name: string | symbol): unknown => {
+    if (typeof name !== "string") return undefined
+    asked.add(name)
+    return Object.hasOwn(target, name) ? target[name] : undefined
+  }
+  return { config: new Proxy(config, { get }), asked }
+}
+
+const variables = ["DATA", "HOST", "LOG", "MODEL", "PORT", "SCENARIOS", "TOKEN"].map((name) => `ECHS_${name}`)
+/** Others may use variables that begin like ours; one that is almost ours was meant to be. */
+const typoMax = 2
+
+const checkVariables = ({ variables: given }: Environment): void => {
+  for (const name of Object.keys(given)) {
+    if (!name.startsWith("ECHS_") || variables.includes(name)) continue
+    const meant = nearest(name, variables) ?? ""
+    if (distance(name, meant) <= typoMax)
+      throw new SettingInvalid("environment", `there is no variable ${name}; did you mean ${meant}?`)
+  }
+}
+
+const originsOf = (value: unknown): ReadonlyArray<string> => {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new SettingInvalid("origins", "it must be a list of origins")
+  return value.map((one: unknown, at) => {
+    const isOrigin = typeof one === "string" && URL.canParse(one) && new URL(one).origin === one
+    if (isOrigin && /^https?:/.test(one)) return one
+    throw new SettingInvalid(
+      `origins[${at}]`,
+      "an origin is http or https, a host and where needed a port, such as https://app.example.org"
+    )
+  })
+}
+
 const tokensOf = (value: unknown): ReadonlyArray<TokenSetting> => {
   if (value === undefined) return []
   if (!Array.isArray(value)) throw new SettingInvalid("tokens", "it must be a list")
@@ -104,6 +159,7 @@ const tokensOf = (value: unknown): ReadonlyArray<TokenSetting> => {
     if (!isRecord(one) || typeof one["name"] !== "string" || typeof one["token"] !== "string") {
       throw new SettingInvalid(setting, "it must have a name, a role and a token")
     }
+    checkNames(setting, Object.keys(one), ["name", "role", "token"])
     if (!roles.includes(one["role"])) throw new SettingInvalid(setting, `its role must be one of ${roles.join(", ")}`)
     return { name: one["name"], role: one["role"] as TokenSetting["role"], token: checkToken(setting, one["token"]) }
   })
@@ -130,10 +186,34 @@ const pathsOf = (setting: string, value: unknown): ReadonlyArray<string> => {
 const sandboxOf = (value: unknown): ServerSettings["sandbox"] => {
   if (value !== undefined && !isRecord(value)) throw new SettingInvalid("sandbox", "it must be an object")
   const { hidden, readable, ...others } = value ?? {}
-  const [other] = Object.keys(others)
-  if (other !== undefined)
-    throw new SettingInvalid(`sandbox.${other}`, "there is no such setting; there are readable and hidden")
+  checkNames("sandbox", Object.keys(others), ["readable", "hidden"])
   return { readable: pathsOf("sandbox.readable", readable), hidden: pathsOf("sandbox.hidden", hidden) }
+}
+
+const directoryOf = (setting: string, value: unknown): string | undefined => {
+  const path = textOf(setting, value)
+  if (path !== undefined && !isAbsolute(path)) throw new SettingInvalid(setting, "it must be an absolute path")
+  return path
+}
+
+const providerFields = [
+  "adapter",
+  "baseUrl",
+  "eagerToolInput",
+  "headers",
+  "includeUsage",
+  "keyHeader",
+  "keyVariable",
+  "maxTokensField",
+  "reasoningSummary",
+  "replayReasoning"
+] as const
+
+const providersOf = (value: unknown): ServerSettings["providers"] => {
+  const providers = recordsOf("providers", value)
+  for (const [name, provider] of Object.entries(providers))
+    checkNames(`providers.${name}`, Object.keys(provider), providerFields)
+  return providers
 }
 
 export const serverSettings = (
@@ -141,8 +221,17 @@ export const serverSettings = (
   dataDirectory: string,
   flags: SettingFlags = {}
 ): ServerSettings => {
-  const { ECHS_HOST, ECHS_LOG, ECHS_MODEL, ECHS_PORT, ECHS_TOKEN, OTEL_EXPORTER_OTLP_ENDPOINT } = environment.variables
-  const config = readConfig(dataDirectory)
+  checkVariables(environment)
+  const file = readConfig(dataDirectory)
+  const { asked, config } = remembering(file)
+  const settings = settingsIn(environment, config, flags)
+  checkNames(join(dataDirectory, "config.json"), Object.keys(file), asked)
+  return settings
+}
+
+const settingsIn = (environment: Environment, config: Config, flags: SettingFlags): ServerSettings => {
+  const { ECHS_HOST, ECHS_LOG, ECHS_MODEL, ECHS_PORT, ECHS_SCENARIOS, ECHS_TOKEN, OTEL_EXPORTER_OTLP_ENDPOINT } =
+    environment.variables
   const token = textOf("token", firstOf(ECHS_TOKEN, config["token"]))
   return {
     host: textOf("host", firstOf(flags.host, ECHS_HOST, config["host"])) ?? "127.0.0.1",
@@ -150,10 +239,12 @@ export const serverSettings = (
     token: token === undefined ? undefined : checkToken("token", token),
     tokens: tokensOf(config["tokens"]),
     hostNames: namesOf(config["host_names"]),
+    origins: originsOf(config["origins"]),
+    scenarios: directoryOf("scenarios", firstOf(ECHS_SCENARIOS, config["scenarios"])),
     model: textOf("model", firstOf(flags.model, ECHS_MODEL, config["model"])),
     logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
     otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
-    providers: recordsOf("providers", config["providers"]),
+    providers: providersOf(config["providers"]),
     mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),
     sandbox: sandboxOf(config["sandbox"])
   }

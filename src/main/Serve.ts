@@ -3,7 +3,7 @@
 // unfinished when it stops goes on at the next start.
 import * as Cause from "effect/Cause"
 import * as Redacted from "effect/Redacted"
-import { ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
+import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations, Recovered } from "../conversation/Conversations.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
@@ -43,6 +43,8 @@ export interface ServeOptions {
   /** More tokens, with their own names and roles. */
   readonly tokens?: ReadonlyArray<TokenSpec>
   readonly hostNames?: ReadonlyArray<string>
+  /** Pages of others that may use this server from a browser. */
+  readonly origins?: ReadonlyArray<string>
   readonly version: string
   readonly model?: string
   readonly providers?: RegistryConfig["providers"]
@@ -54,7 +56,9 @@ export interface ServeOptions {
   readonly tools?: ToolPort | ((parts: ToolParts) => Promise<AssembledTools>)
   readonly hooks?: RuntimeOptions["hooks"]
   readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
-  readonly door?: Partial<Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "pingEveryMs" | "connectionsMax">>
+  readonly door?: Partial<
+    Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "headersWithinMs" | "pingEveryMs" | "connectionsMax">
+  >
   /** How long a stop may take before it leaves behind what hangs. */
   readonly drainMs?: number
   readonly logLevel?: LogLevel
@@ -96,6 +100,12 @@ const tokensOf = (options: ServeOptions, own: string): ReadonlyArray<NamedToken>
   namedToken("local", "admin", own),
   ...(options.tokens ?? []).map(({ name, role, token }) => namedToken(name, role, token))
 ]
+
+/** Under which names, and for pages of which origins, the server is there. */
+const namesOf = ({ hostNames, origins }: ServeOptions): Pick<ServerOptions, "hostNames" | "origins"> => ({
+  ...(hostNames === undefined ? {} : { hostNames }),
+  ...(origins === undefined ? {} : { origins })
+})
 
 const blobPort = ({ blobs }: Store): BlobPort => ({
   keep: (source) => blobs.put(source, { mediaType: "text/plain" }),
@@ -217,6 +227,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   if (!loopback.has(host) && options.token === undefined) throw new BindRefused(host)
   const writeLine = options.writeLine ?? ((line) => void process.stderr.write(`${line}\n`))
   const log = makeLog({ level: options.logLevel ?? "info", nowMs: () => Date.now(), writeLine })
+  claimDirectory(dataDirectory)
   const token = options.token ?? ensureToken(dataDirectory)
   const store = await openStore(options, log)
   const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
@@ -231,13 +242,12 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
     const approvals = approvalsOf(conversations, assembled, log)
-    const { hostNames } = options
     door.server = await Server.listen({
       ...options.door,
       host,
       port,
       tokens: tokensOf(options, token),
-      ...(hostNames === undefined ? {} : { hostNames }),
+      ...namesOf(options),
       services: {
         conversations,
         shelf,

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
-import { readTextFile } from "../config/ServerFiles.ts"
+import { DirectoryShared, scenarioReader } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
 import { describeError } from "../server/Log.ts"
 import { startWatchdog } from "../server/Watchdog.ts"
@@ -38,17 +38,17 @@ const flags = {
 
 /** Everything a server gets from its settings: its tools in the sandbox that is found, hooks, MCP servers, providers. */
 export const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
-  const { hostNames, logLevel, model, otlpEndpoint, providers, token, tokens } = settings
+  const { hostNames, logLevel, model, origins, otlpEndpoint, providers, scenarios, token, tokens } = settings
   return {
     dataDirectory: directory,
     host: settings.host,
     port: settings.port,
     tokens,
     hostNames,
+    origins,
     logLevel,
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
-    readText: readTextFile,
     tools: ({ blobs, log }) => {
       const common = { dataDirectory: directory, environment: parts.environment }
       const { mcpServers, sandbox } = settings
@@ -65,6 +65,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),
+    ...(scenarios === undefined ? {} : { readText: scenarioReader(scenarios) }),
     ...(otlpEndpoint === undefined ? {} : { otlpEndpoint })
   }
 }
@@ -85,7 +86,8 @@ const aborted = (signal: AbortSignal): Promise<void> =>
   })
 
 const whyNot = (error: unknown): string | undefined => {
-  if (error instanceof BindRefused || error instanceof SettingInvalid) return error.message
+  if (error instanceof BindRefused || error instanceof DirectoryShared || error instanceof SettingInvalid)
+    return error.message
   const { _tag, code, message } = error as { _tag?: string; code?: string; message?: string }
   const isExpected = _tag !== undefined || code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL"
   return isExpected ? message : undefined

@@ -124,7 +124,12 @@ const scenarioLoader = (config: RegistryConfig): LoadScenario => {
       return scenario
     }
     if (config.readText === undefined)
-      return Result.fail(new ScenarioInvalid({ scenario: name, reason: "no such scenario" }))
+      return Result.fail(
+        new ScenarioInvalid({
+          scenario: name,
+          reason: "no such scenario; files are read only below the directory that the setting scenarios names"
+        })
+      )
     try {
       return parseScenarioText(name, await config.readText(name))
     } catch (cause) {

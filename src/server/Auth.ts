@@ -91,14 +91,16 @@ export const allowedHosts = (host: string, port: number, extra: ReadonlyArray<st
 
 export type DoorVerdict = "welcome" | "wrong_host" | "wrong_origin"
 
-/** `Host` must name this server; `Origin` must be absent, as from a program, or exactly this server's own page. */
+/** `Host` must name this server; `Origin` must be absent, as from a program, this server's own, or one that was named. */
 export const checkDoor = (
   headers: { readonly host?: string | undefined; readonly origin?: string | undefined },
-  hosts: ReadonlySet<string>
+  hosts: ReadonlySet<string>,
+  origins: ReadonlySet<string> = new Set()
 ): DoorVerdict => {
   const host = headers.host?.toLowerCase()
   if (host === undefined || !hosts.has(host)) return "wrong_host"
   const origin = headers.origin?.toLowerCase()
   if (origin === undefined) return "welcome"
-  return origin === `http://${host}` || origin === `https://${host}` ? "welcome" : "wrong_origin"
+  const isOwn = origin === `http://${host}` || origin === `https://${host}`
+  return isOwn || origins.has(origin) ? "welcome" : "wrong_origin"
 }

@@ -38,6 +38,7 @@ export class Connection {
   private subscriptions: Subscriptions | undefined
   private readonly helloTimer: NodeJS.Timeout
   private malformed = 0
+  private bytesBeforeHello = 0
   private inFlight = 0
   private windowStartMs = 0
   private windowRequests = 0
@@ -53,11 +54,26 @@ export class Connection {
     this.helloTimer = setTimeout(late, host.helloWithinMs)
     // Fragments are put together by the library, so this is one buffer.
     socket.on("message", (data, isBinary) => this.receive(data as Buffer, isBinary))
+    // After the library has seen the same bytes: what is still no hello then is waiting in its buffers.
+    stream.on("data", this.countBeforeHello)
     socket.on("pong", () => {
       this.isAlive = true
     })
     socket.on("error", () => this.endSoon())
     socket.on("close", () => this.closed())
+  }
+
+  private readonly countBeforeHello = (chunk: Buffer): void => {
+    if (this.subscriptions !== undefined) {
+      this.stream.off("data", this.countBeforeHello)
+      return
+    }
+    this.bytesBeforeHello += chunk.length
+    if (this.bytesBeforeHello <= limits.helloBytesMax) return
+    this.stream.off("data", this.countBeforeHello)
+    this.close(closeCodes.abusive, "too much before hello")
+    // Nothing more is read of it, so nothing more is kept.
+    this.socket.pause()
   }
 
   get requestsInFlight(): number {
@@ -89,7 +105,8 @@ export class Connection {
 
   /** A goodbye that nobody answers must not keep the socket. */
   private endSoon(): void {
-    const timer = setTimeout(() => this.socket.terminate(), limits.closeWithinMs)
+    const withinMs = this.subscriptions === undefined ? limits.helloGoodbyeMs : limits.closeWithinMs
+    const timer = setTimeout(() => this.socket.terminate(), withinMs)
     timer.unref()
     this.socket.once("close", () => clearTimeout(timer))
   }

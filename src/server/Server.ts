@@ -12,6 +12,7 @@ import { Attention } from "./Attention.ts"
 import { Auth, allowedHosts, bearerOf, checkDoor, type NamedToken } from "./Auth.ts"
 import { Connection, type ConnectionHost, DoorSocket } from "./Connection.ts"
 import type { Principal } from "./Context.ts"
+import { answerPage } from "./CrossOrigin.ts"
 import { Everything } from "./Everything.ts"
 import { Http } from "./Http.ts"
 import { answerJson, urlOf } from "./HttpAnswer.ts"
@@ -30,6 +31,8 @@ export interface ServerOptions {
   readonly tokens: ReadonlyArray<NamedToken>
   /** More names under which the server may be addressed. */
   readonly hostNames?: ReadonlyArray<string>
+  /** Pages of others that may use this server from a browser, by their exact origin. */
+  readonly origins?: ReadonlyArray<string>
   readonly services: Omit<Services, "figures" | "nowMs">
   readonly version: string
   readonly log: Log
@@ -39,6 +42,7 @@ export interface ServerOptions {
   readonly figures: () => Readonly<Record<string, number>>
   readonly stalledMs?: number
   readonly helloWithinMs?: number
+  readonly headersWithinMs?: number
   readonly pingEveryMs?: number
   readonly connectionsMax?: number
 }
@@ -65,6 +69,7 @@ export class Server {
   readonly metrics: Metrics
   private readonly startedMs: number
   private hosts: ReadonlySet<string> = new Set()
+  private readonly origins: ReadonlySet<string>
   private pinger: NodeJS.Timeout | undefined
   private names = 0
   private closing: Promise<void> | undefined
@@ -74,6 +79,7 @@ export class Server {
     const { log, monotonicMs, services } = options
     const { conversations, shelf } = services
     this.startedMs = options.nowMs()
+    this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
     this.auth = new Auth(options.tokens, options.nowMs)
     this.metrics = new Metrics(() => this.figures())
     const newName = (): string => `s${++this.names}`
@@ -138,7 +144,13 @@ export class Server {
   }
 
   private makeHttp(): HttpServer {
-    const http = createServer({ requestTimeout: limits.requestWithinMs, headersTimeout: limits.headersWithinMs })
+    const http = createServer({
+      requestTimeout: limits.requestWithinMs,
+      headersTimeout: this.options.headersWithinMs ?? limits.headersWithinMs,
+      maxHeaderSize: limits.headersBytesMax,
+      // Times are kept only as well as they are looked at.
+      connectionsCheckingInterval: limits.headersCheckedEveryMs
+    })
     http.maxConnections = limits.socketsMax
     http.on("request", (request, response) => void this.request(request, response))
     http.on("upgrade", (request, stream, head) => this.upgrade(request, stream, head))
@@ -211,17 +223,18 @@ export class Server {
 
   private async request(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.metrics.count("http_requests_total")
-    const verdict = checkDoor(request.headers, this.hosts)
+    const verdict = checkDoor(request.headers, this.hosts, this.origins)
     if (verdict !== "welcome") {
       this.metrics.count("door_refusals_total", { reason: verdict })
       return answerJson(response, 403, { error: { code: "unauthorized", message: refusals[verdict] } })
     }
+    if (answerPage(request, response, this.origins) === "answered") return
     await this.routes.answer(request, response)
   }
 
   private upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     stream.on("error", () => stream.destroy())
-    const verdict = checkDoor(request.headers, this.hosts)
+    const verdict = checkDoor(request.headers, this.hosts, this.origins)
     if (verdict !== "welcome") {
       this.metrics.count("door_refusals_total", { reason: verdict })
       return void stream.end(FORBIDDEN)
@@ -296,5 +309,5 @@ export class Server {
 
 const refusals = {
   wrong_host: "the Host header does not name this server",
-  wrong_origin: "requests from other origins are refused"
+  wrong_origin: "requests of pages from other origins are refused, unless the setting origins names them"
 } as const

@@ -11,11 +11,14 @@ export const limits = {
   subscriptionsPerConnectionMax: 1_024,
   /** Requests of one connection that may wait for their answer. */
   requestsInFlightMax: 256,
-  /** Requests a second of one connection, over a second's burst. */
-  operationsPerSecondMax: 500,
+  /** Requests a second of one connection: more than a server answers, so that it only stops who never stops. */
+  operationsPerSecondMax: 20_000,
   /** Malformed messages in a row before the connection is closed. */
   malformedMax: 16,
-  helloWithinMs: 5_000,
+  /** Before hello: how long a socket has, how long it may then take to say goodbye, and what it may send. */
+  helloWithinMs: 4_500,
+  helloGoodbyeMs: 250,
+  helloBytesMax: 4_096,
   ticketValidMs: 30_000,
   ticketsMax: 1_024,
   /** Bytes of a socket that may wait for the reader before it gets no more. */
@@ -70,7 +73,10 @@ export const limits = {
   resultDurableWithinMs: 10_000,
   /** Sockets of any kind at once; more are not accepted. */
   socketsMax: 12_000,
-  headersWithinMs: 10_000,
+  /** The headers of a request: how long they may take, how often that is looked at, and how large they may be. */
+  headersWithinMs: 9_000,
+  headersCheckedEveryMs: 500,
+  headersBytesMax: 16_384,
   requestWithinMs: 60_000,
   /** Everything a stop may take: answers, commits, delivery, goodbyes. */
   drainMs: 10_000,

@@ -1,9 +1,25 @@
 // Goal: every setting comes from where it is said to come from, and one that makes no sense is refused by its name.
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { ensureToken, removeServerInfo, writeServerInfo } from "#src/config/ServerFiles.ts"
+import {
+  claimDirectory,
+  ensureToken,
+  removeServerInfo,
+  scenarioReader,
+  writeServerInfo
+} from "#src/config/ServerFiles.ts"
 import { providerAddresses, SettingInvalid, serverSettings } from "#src/config/Settings.ts"
 
 let directory = ""
@@ -16,7 +32,55 @@ const environment = (variables: Readonly<Record<string, string>> = {}) => ({ var
 const configure = (config: unknown): void =>
   writeFileSync(join(directory, "config.json"), typeof config === "string" ? config : JSON.stringify(config))
 
+describe("a scenario", () => {
+  it("is read below the directory that was named, and nowhere else", async () => {
+    const below = join(directory, "scenarios")
+    mkdirSync(join(below, "deep"), { recursive: true })
+    writeFileSync(join(below, "deep", "a.json"), "inside")
+    writeFileSync(join(directory, "secret"), "outside")
+    mkdirSync(join(directory, "scenarios-of-others"))
+    writeFileSync(join(directory, "scenarios-of-others", "a.json"), "outside")
+    symlinkSync(join(directory, "secret"), join(below, "link"))
+    symlinkSync(directory, join(below, "up"))
+    const read = scenarioReader(below)
+    expect(await read("deep/a.json")).toBe("inside")
+    expect(await read(join(below, "deep/a.json"))).toBe("inside")
+    const names = [
+      "../secret",
+      "link",
+      "up/secret",
+      "deep/../../secret",
+      "../scenarios-of-others/a.json",
+      "/etc/hostname"
+    ]
+    for (const name of [...names, join(directory, "secret"), ".", "deep", "no such", "/dev/zero", "a\0b"])
+      await expect(read(name), name).rejects.toThrow()
+  })
+})
+
+describe("a data directory", () => {
+  it("is made for its owner alone, and refused when others can write to it or own it", () => {
+    const data = join(directory, "data")
+    claimDirectory(data)
+    expect(statSync(data).mode & 0o777).toBe(0o700)
+    for (const mode of [0o720, 0o702, 0o777, 0o1777]) {
+      chmodSync(data, mode)
+      expect(() => claimDirectory(data), mode.toString(8)).toThrow(/others can write/)
+    }
+    chmodSync(data, 0o755)
+    claimDirectory(data)
+    if (process.geteuid?.() !== 0) return
+    chownSync(data, 12_345, 0)
+    expect(() => claimDirectory(data)).toThrow(/belongs to the user 12345/)
+  })
+})
+
 describe("settings", () => {
+  it("of the environment that are almost ours are refused, others are not ours", () => {
+    expect(() => serverSettings(environment({ ECHS_MODLE: "x" }), directory)).toThrow(/did you mean ECHS_MODEL\?/)
+    expect(serverSettings(environment({ ECHS_COUNTS_FILE: "x", ECHS_LANE: "soak" }), directory).port).toBe(4600)
+  })
+
   it("have defaults", () => {
     expect(serverSettings(environment(), directory)).toEqual({
       host: "127.0.0.1",
@@ -24,6 +88,8 @@ describe("settings", () => {
       token: undefined,
       tokens: [],
       hostNames: [],
+      origins: [],
+      scenarios: undefined,
       model: undefined,
       logLevel: "info",
       otlpEndpoint: undefined,
@@ -61,7 +127,18 @@ describe("settings", () => {
     [{ sandbox: [] }, /^sandbox: /],
     [{ sandbox: { readable: ["relative"] } }, /^sandbox\.readable: /],
     [{ sandbox: { hidden: "/all" } }, /^sandbox\.hidden: /],
-    [{ sandbox: { readble: [] } }, /^sandbox\.readble: there is no such setting/]
+    [{ sandbox: { readble: [] } }, /^sandbox: .*"readble"; did you mean "readable"\?/],
+    [{ prot: 1 }, /config\.json: there is no setting "prot"; did you mean "port"\?/],
+    [{ hostnames: [] }, /there is no setting "hostnames"; did you mean "host_names"\?/],
+    [{ mcpServers: {} }, /did you mean "mcp_servers"\?/],
+    [{ constructor: {} }, /there is no setting "constructor"/],
+    [{ tokens: [{ name: "a", role: "viewer", token: "0123456789abcdef", scope: 1 }] }, /^tokens\[0\]: .*"scope"/],
+    [{ providers: { local: { base_url: "http://x" } } }, /^providers\.local: .*did you mean "baseUrl"\?/],
+    [{ origins: ["*"] }, /^origins\[0\]: /],
+    [{ origins: ["https://a.example/"] }, /^origins\[0\]: /],
+    [{ origins: ["null"] }, /^origins\[0\]: /],
+    [{ origins: ["ftp://a.example"] }, /^origins\[0\]: /],
+    [{ scenarios: "here" }, /^scenarios: .*absolute/]
   ])("%j is refused by name", (config, message) => {
     configure(config)
     expect(() => serverSettings(environment(), directory)).toThrow(SettingInvalid)

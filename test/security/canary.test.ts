@@ -110,7 +110,7 @@ beforeAll(async () => {
   const base = await startProvider()
   const settings = {
     tokens: [{ name: "second", role: "viewer", token: settingsToken }],
-    providers: { other: { kind: "openai-chat", base_url: base, key_variable: "OTHER_PROVIDER_KEY" } }
+    providers: { other: { adapter: "openai-chat", baseUrl: `${base}/v1`, keyVariable: "OTHER_PROVIDER_KEY" } }
   }
   writeFileSync(join(data, "config.json"), JSON.stringify(settings), { mode: 0o600 })
   writeFileSync(join(data, "token"), `${planted("ECHS_TOKEN")}\n`, { mode: 0o600 })

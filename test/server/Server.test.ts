@@ -383,6 +383,17 @@ describe("what cannot be understood", () => {
     expect(state).toMatchObject({ code: "invalid_state", data: { state: expect.any(String) } })
   })
 
+  it("one connection may ask as fast as the server answers", async () => {
+    const server = await open()
+    const socket = await server.connect()
+    const codes = new Set<string>()
+    for (let asked = 0; asked < 4_000; asked += 200) {
+      const asks = Array.from({ length: 200 }, () => socket.ask("approval.list"))
+      for (const { error } of await Promise.all(asks)) codes.add(error?.code ?? "ok")
+    }
+    expect([...codes]).toEqual(["ok"])
+  })
+
   it("too many subscriptions are refused one by one", async () => {
     const server = await open()
     const socket = await server.connect()

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 
@@ -35,7 +36,7 @@ export const startProcess = async (
     String(options.port ?? 0),
     ...(options.args ?? [])
   ]
-  const env = { ...process.env, ECHS_MODEL: "scripted/echo", ...options.env }
+  const env = { ...process.env, ECHS_MODEL: "scripted/echo", ECHS_SCENARIOS: tmpdir(), ...options.env }
   const child = spawn(process.execPath, [launcher, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
   running.add(child)
   let errors = ""

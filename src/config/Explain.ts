@@ -52,8 +52,8 @@ export const readConfigFile = (directory: string): Readonly<Record<string, unkno
   throw new SettingInvalid(path, "it must hold a JSON object")
 }
 
-/** Enough to recognise a secret by, and no more. */
-export const mask = (secret: string): string => (secret.length < 12 ? "••••" : `••••${secret.slice(-4)}`)
+/** Says that there is one, and nothing of it. */
+export const mask = (secret: string): string => (secret === "" ? "" : "••••••••")
 
 const explain = (
   definition: Definition,

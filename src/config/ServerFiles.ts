@@ -41,6 +41,15 @@ export const ensureToken = (dataDirectory: string): string => {
   return token
 }
 
+/** The token as it stands in its file; nothing where there is none. */
+export const readToken = (dataDirectory: string): string | undefined => {
+  try {
+    return readFileSync(tokenPath(dataDirectory), "utf8").trim()
+  } catch {
+    return undefined
+  }
+}
+
 export const writeServerInfo = (dataDirectory: string, info: ServerInfo): void => {
   const path = infoPath(dataDirectory)
   const fresh = `${path}.${info.pid}`

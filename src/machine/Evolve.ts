@@ -70,6 +70,12 @@ const remember = (state: MutableConversation, rune: AnyRune, key: string): void 
   })
 }
 
+/** Notices are shown to everybody who may come in; that there is one may be known, what it says may not. */
+const hideNotice = (state: MutableConversation, rune: AnyRune): void => {
+  const newest = state.notices.at(-1)
+  if (newest?.event_id === rune.event_id) newest.message = "what happened is not for everybody to read"
+}
+
 /** Folds one rune in. The given state is changed and returned. */
 export const evolve = (state: ConversationState, rune: AnyRune): ConversationState => {
   const mutable = state as MutableConversation
@@ -80,6 +86,7 @@ export const evolve = (state: ConversationState, rune: AnyRune): ConversationSta
     // The one widening: the handler is looked up by the very kind that the rune carries.
     const handle = handlers[rune.kind] as (state: MutableConversation, rune: Rune) => void
     handle(mutable, rune as RuneOf<Kind>)
+    if (rune.visibility !== "public") hideNotice(mutable, rune)
   } else {
     mutable.unknown_runes += 1
   }

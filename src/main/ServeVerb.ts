@@ -2,8 +2,9 @@
 import { parseArgs } from "node:util"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
-import { DirectoryShared, scenarioReader } from "../config/ServerFiles.ts"
+import { DirectoryShared, readToken, scenarioReader } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
+import { makeSecretMask, secretsIn } from "../rune/Secrets.ts"
 import { describeError } from "../server/Log.ts"
 import { startWatchdog } from "../server/Watchdog.ts"
 import { limits } from "../wire/Limits.ts"
@@ -60,7 +61,9 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
         "error" in report
           ? log.write("warn", "worktrees could not be cleared away", { workspace, cause: describeError(report.error) })
           : log.write("info", "worktrees of a goal that is over", { workspace, ...report })
-      return assembleTools({ ...common, sandbox, blobs, extend, onPolicyUnreadable, onWorktrees })
+      // The token of the directory is there by now, made where there was none.
+      const secrets = makeSecretMask(secretsOf(directory, settings, parts.environment))
+      return assembleTools({ ...common, sandbox, blobs, extend, secrets, onPolicyUnreadable, onWorktrees })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     ...(token === undefined ? {} : { token }),
@@ -69,6 +72,25 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     ...(otlpEndpoint === undefined ? {} : { otlpEndpoint })
   }
 }
+
+const textsIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value === "object" && value !== null ? Object.values(value).filter((one) => typeof one === "string") : []
+
+/** Everything secret that the server was told, from wherever it was told. */
+const secretsOf = (directory: string, settings: ServerSettings, { variables }: Environment): ReadonlyArray<string> => [
+  ...secretsIn(variables),
+  ...[settings.token, readToken(directory)].filter((one) => one !== undefined),
+  ...settings.tokens.map(({ token }) => token),
+  ...Object.values(settings.providers).flatMap(({ headers, keyVariable }) => [
+    ...textsIn(headers),
+    ...(typeof keyVariable === "string" ? [variables[keyVariable] ?? ""] : [])
+  ]),
+  ...Object.values(settings.mcpServers).flatMap(({ env, env_from, headers, headers_from }) => [
+    ...textsIn(headers),
+    ...secretsIn((env ?? {}) as Readonly<Record<string, string>>),
+    ...[...textsIn(env_from), ...textsIn(headers_from)].map((name) => variables[name] ?? "")
+  ])
+]
 
 const announce = (terminal: Terminal, server: RunningServer, version: string, json: boolean): void => {
   const { dataDirectory: data, url } = server

@@ -9,6 +9,7 @@ import type { Environment } from "../config/Environment.ts"
 import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
 import { workspaceOf } from "../machine/Select.ts"
 import type { AnyRune } from "../rune/Rune.ts"
+import type { SecretMask } from "../rune/Secrets.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
 import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
 import { makeAskUser } from "../tool/builtin/question/AskUser.ts"
@@ -43,6 +44,8 @@ export interface ToolsOptions {
   /** Rules of the server. */
   readonly rules?: ReadonlyArray<unknown>
   readonly beforeCall?: BeforeCall
+  /** What must not stand in anything that tools say. */
+  readonly secrets?: SecretMask
   /** Told what was kept, or had to stay, of the worktrees of a goal that is over. */
   readonly onWorktrees?: KeeperOptions["onReport"]
   /** Told when the file of rules cannot be read: everything is asked about then. */
@@ -120,8 +123,14 @@ const makeKeeper = (
     ...(onWorktrees === undefined ? {} : { onReport: onWorktrees })
   })
 
+const maskedBlobs = (blobs: BlobPort, secrets: SecretMask): BlobPort => ({
+  ...blobs,
+  keep: (source) => blobs.keep(typeof source === "string" ? secrets.text(source) : secrets.bytes(source))
+})
+
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
-  const { beforeCall, blobs, dataDirectory, onPolicyUnreadable, rules, sources = [] } = options
+  const { beforeCall, dataDirectory, onPolicyUnreadable, rules, secrets, sources = [] } = options
+  const blobs = secrets === undefined ? options.blobs : maskedBlobs(options.blobs, secrets)
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
@@ -149,6 +158,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
       sandbox,
       blobs,
       workspaceCheck: check,
+      ...(secrets === undefined ? {} : { secrets }),
       get rules() {
         return currentRules()
       },

@@ -1,5 +1,6 @@
 // Reads the exceptions of the official SDKs. Both throw objects of the same outline (status, headers, parsed
 // body); which fields of the body carry the code differs, and is settled here for both.
+import { makeSecretMask } from "../rune/Secrets.ts"
 import { classify } from "./Classify.ts"
 import { type ProviderError, providerError } from "./Errors.ts"
 import { limits } from "./Limits.ts"
@@ -51,8 +52,7 @@ const messageIn = (error: Record<string, unknown> | undefined, fallback: string)
   return typeof message === "string" && message !== "" ? message : fallback
 }
 
-const without = (text: string, secrets: ReadonlyArray<string>): string =>
-  secrets.reduce((kept, secret) => (secret === "" ? kept : kept.replaceAll(secret, "[secret]")), text)
+const without = (text: string, secrets: ReadonlyArray<string>): string => makeSecretMask(secrets).text(text)
 
 const causeText = (cause: unknown): string => {
   if (!(cause instanceof Error)) return String(cause)

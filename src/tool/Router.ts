@@ -5,7 +5,8 @@ import { errorInfo } from "../machine/ErrorTable.ts"
 import { workspaceOf } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import type { ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
+import type { SecretMask, SecretStream } from "../rune/Secrets.ts"
 import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
 import { definitionOf, unknownDefinition } from "./Definition.ts"
 import { limits } from "./Limits.ts"
@@ -28,6 +29,8 @@ export interface RouterOptions {
   readonly blobs?: BlobPort
   /** Which directories can be workspaces; all of them, unless told. */
   readonly workspaceCheck?: WorkspaceCheck
+  /** Keeps what the server knows to be secret out of what tools say. */
+  readonly secrets?: SecretMask
   /** Asked about a call that the policy would not refuse; it can only be stricter. */
   readonly beforeCall?: BeforeCall
 }
@@ -136,7 +139,10 @@ class Router implements ToolPort {
     const verdict = remembered ?? this.evaluate(state, call, tool)
     if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
     const place = choiceOf(state, call)
-    return this.fitted(await tool.run(checked.input, { ...context, ...place, network: verdict.network }))
+    const { progress, flush } = this.masking(context)
+    const outcome = await tool.run(checked.input, { ...context, ...place, progress, network: verdict.network })
+    flush()
+    return this.fitted(this.masked(outcome))
   }
 
   /** What was approved is what was defined then: a tool that is another one by now is not run with that approval. */
@@ -155,6 +161,40 @@ class Router implements ToolPort {
       "tool_changed",
       `${call.tool_name} is defined differently than when it was approved; call it again`
     )
+  }
+
+  private masking({ progress }: ToolContext): {
+    readonly progress: ToolContext["progress"]
+    readonly flush: () => void
+  } {
+    const { secrets } = this.options
+    if (secrets === undefined) return { progress, flush: () => undefined }
+    const streams = new Map<ProgressStream, SecretStream>()
+    return {
+      progress: (name, chunk) => {
+        const stream = streams.get(name) ?? secrets.stream()
+        streams.set(name, stream)
+        const text = stream.push(chunk)
+        if (text !== "") progress(name, text)
+      },
+      flush: () => {
+        for (const [name, stream] of streams) {
+          const rest = stream.end()
+          if (rest !== "") progress(name, rest)
+        }
+      }
+    }
+  }
+
+  private masked(outcome: ToolOutcome): ToolOutcome {
+    const { secrets } = this.options
+    const { error, output } = outcome
+    if (secrets === undefined) return outcome
+    return {
+      ...outcome,
+      ...(output === undefined ? {} : { output: secrets.text(output) }),
+      ...(error === undefined ? {} : { error: { ...error, message: secrets.text(error.message) } })
+    }
   }
 
   private find(state: ConversationState, agentId: AgentId | null, name: string): Tool | undefined {

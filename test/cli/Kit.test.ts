@@ -239,6 +239,6 @@ describe("what local tools read", () => {
     }))
 
   it("masks secrets but for their end", () => {
-    expect([mask("short"), mask("sk-abcdefghijkl")]).toEqual(["••••", "••••ijkl"])
+    expect([mask("short"), mask("sk-abcdefghijkl")]).toEqual(["••••••••", "••••••••"])
   })
 })

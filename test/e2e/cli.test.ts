@@ -272,7 +272,7 @@ describe("what is set", () => {
     const items: ReadonlyArray<{ readonly name: string }> = JSON.parse(run.stdout).items
     expect(run.stdout).not.toContain("abcdefgh")
     expect(items.find(({ name }) => name === "openai_api_key")).toMatchObject({
-      value: "••••mnop",
+      value: "••••••••",
       source: "environment"
     })
     expect(items.find(({ name }) => name === "port")).toMatchObject({ value: "4711", source: "environment" })

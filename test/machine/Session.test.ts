@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { decide, outcomeOf } from "#src/machine/Decide.ts"
 import { pendingEffects } from "#src/machine/Effects.ts"
+import { fold } from "#src/machine/Evolve.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
 import { limits } from "#src/machine/Limits.ts"
 import { agentOf, familyOf, pathOf } from "#src/machine/Select.ts"
@@ -132,6 +133,9 @@ describe("a conversation", () => {
     story.run({ _tag: "RecordSystemError", payload: payloads["system.error"] })
     story.run({ _tag: "RecordSystemError", payload: payloads["system.error"], agent_id: story.root })
     expect(story.state.notices.map((notice) => notice.agent_id)).toEqual([null, story.root])
+    const hidden = story.runes.map((rune) => ({ ...rune, visibility: "secret" as const }))
+    const said = fold(hidden, story.conversationId).notices.map(({ message }) => message)
+    expect(new Set(said)).toEqual(new Set(["what happened is not for everybody to read"]))
   })
 
   it("takes new settings and budgets", () => {

@@ -108,7 +108,7 @@ const namesOf = ({ hostNames, origins }: ServeOptions): Pick<ServerOptions, "hos
 })
 
 const blobPort = ({ blobs }: Store): BlobPort => ({
-  keep: (source) => blobs.put(source, { mediaType: "text/plain" }),
+  keep: (source) => blobs.keep(source, { mediaType: "text/plain" }),
   read: (sha256, range) => blobs.read(sha256, range)
 })
 
@@ -150,7 +150,7 @@ const runtimeOf = (
       rest: (conversationId) => store.runelog.rest(conversationId),
       thinner: store.runelog
     },
-    keepOutput: (output) => store.blobs.put(output, { mediaType: "text/plain" }),
+    keepOutput: (output) => store.blobs.keep(output, { mediaType: "text/plain" }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
     registry: makeRegistry({
       key,

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto"
 import type { Disk, DiskFile } from "#runelog/Disk.ts"
 import { asDiskError } from "#runelog/Errors.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
-import { BlobDamaged, BlobTooLarge, BlobUnknown } from "./Errors.ts"
+import { BlobDamaged, BlobsFull, BlobTooLarge, BlobUnknown } from "./Errors.ts"
 import { ensureDirectory, freshFile, isMissing, withFile } from "./Files.ts"
 import { limits } from "./Limits.ts"
 
@@ -15,6 +15,7 @@ export interface BlobsOptions {
   /** Random bytes as hex, for the names of unfinished files. */
   readonly randomHex?: (bytes: number) => string
   readonly bytesMax?: number
+  readonly keptBytesMax?: number
 }
 
 export interface BlobPage {
@@ -41,6 +42,12 @@ export class Blobs {
   private readonly directory: string
   private readonly randomHex: (bytes: number) => string
   private readonly bytesMax: number
+  private readonly keptBytesMax: number
+  /** Bytes of all blobs, as far as they were counted, with those that are being written. */
+  private bytesKept = 0
+  private counting: Promise<void> | undefined
+  /** Blobs that came while the others were being counted. */
+  private added: Set<string> | undefined = new Set()
   /** Blobs that were checked, with their sizes; the longest unused go first. */
   private readonly verified = new Map<string, number>()
 
@@ -49,6 +56,7 @@ export class Blobs {
     this.directory = options.directory
     this.randomHex = options.randomHex ?? ((bytes) => randomBytes(bytes).toString("hex"))
     this.bytesMax = options.bytesMax ?? limits.blobBytesMax
+    this.keptBytesMax = options.keptBytesMax ?? limits.keptBytesMax
   }
 
   /** Removes what unfinished writes left behind. Only before the first write. */
@@ -56,18 +64,74 @@ export class Blobs {
     await this.disk.removeTree(this.incoming)
   }
 
+  /** The same as `put` for what need not be kept: beyond the limit of all blobs together it is refused. */
+  keep(source: BlobSource, options?: { readonly mediaType?: string }): Promise<BlobRef> {
+    return this.store(source, this.keptBytesMax, options)
+  }
+
+  /** Resolves when what was there before is counted. */
+  async counted(): Promise<number> {
+    await this.begun()
+    return this.bytesKept
+  }
+
+  /** What was there before is counted once, and nobody waits for it: the first outputs may go a little over. */
+  private begun(): Promise<void> {
+    this.counting ??= this.count()
+      .catch(() => undefined)
+      .then(() => {
+        this.added = undefined
+      })
+    return this.counting
+  }
+
+  /** Counts what passes before it is written, so that those who write side by side see each other. */
+  private async *tallied(source: BlobSource, bytesMax: number, tally: { bytes: number }): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunksOf(source)) {
+      if (this.bytesKept + chunk.length > bytesMax) throw new BlobsFull({ bytesMax })
+      tally.bytes += chunk.length
+      this.bytesKept += chunk.length
+      yield chunk
+    }
+  }
+
+  private async count(): Promise<void> {
+    const entries = await this.disk.list(this.directory)
+    for (const { kind, name } of entries) {
+      if (kind !== "directory" || !/^[0-9a-f]{2}$/.test(name)) continue
+      for (const file of await this.disk.list(`${this.directory}/${name}`)) {
+        if (!isSha256(file.name) || this.added?.has(file.name) === true) continue
+        this.bytesKept += await this.open(file.name, (one) => one.size())
+      }
+    }
+  }
+
   /** Resolves when the bytes are durable under their hash. Bytes that are there already are not kept twice. */
-  async put(source: BlobSource, options?: { readonly mediaType?: string }): Promise<BlobRef> {
+  put(source: BlobSource, options?: { readonly mediaType?: string }): Promise<BlobRef> {
+    return this.store(source, Number.POSITIVE_INFINITY, options)
+  }
+
+  private async store(
+    source: BlobSource,
+    bytesMax: number,
+    options: { readonly mediaType?: string } | undefined
+  ): Promise<BlobRef> {
+    void this.begun()
     await ensureDirectory(this.disk, this.incoming)
     const fresh = await freshFile(this.disk, `${this.incoming}/${this.randomHex(8)}`)
+    const tally = { bytes: 0 }
     try {
-      const { bytes, sha256 } = await this.write(fresh.file, source)
+      const { bytes, sha256 } = await this.write(fresh.file, this.tallied(source, bytesMax, tally))
       await ensureDirectory(this.disk, `${this.directory}/${sha256.slice(0, 2)}`)
+      const isKnown = await this.disk.exists(this.path(sha256))
+      if (!isKnown) this.added?.add(sha256)
       await fresh.keep(this.path(sha256))
+      if (isKnown) this.bytesKept -= tally.bytes
       this.verified.delete(sha256)
       const mediaType = options?.mediaType
       return { sha256, bytes, ...(mediaType === undefined ? {} : { media_type: mediaType }) }
     } catch (error) {
+      this.bytesKept -= tally.bytes
       await fresh.drop()
       throw asDiskError(error, fresh.path)
     }
@@ -75,11 +139,11 @@ export class Blobs {
 
   private async write(
     file: DiskFile,
-    source: BlobSource
+    source: AsyncIterable<Uint8Array>
   ): Promise<{ readonly bytes: number; readonly sha256: string }> {
     const digest = createHash("sha256")
     let bytes = 0
-    for await (const chunk of chunksOf(source)) {
+    for await (const chunk of source) {
       if (bytes + chunk.length > this.bytesMax) {
         throw new BlobTooLarge({ bytes: bytes + chunk.length, bytesMax: this.bytesMax })
       }

@@ -67,6 +67,13 @@ export class BlobTooLarge extends Data.TaggedError("BlobTooLarge")<{
   }
 }
 
+/** There is no more room for outputs that need not be kept. */
+export class BlobsFull extends Data.TaggedError("BlobsFull")<{ readonly bytesMax: number }> {
+  override get message() {
+    return `all blobs together have reached the limit of ${this.bytesMax} bytes`
+  }
+}
+
 /** An archive cannot be read, or is not what it claims to be. */
 export class ArchiveDamaged extends Data.TaggedError("ArchiveDamaged")<{
   readonly conversationId: string

@@ -16,6 +16,8 @@ export const limits = {
   /** What stays in the rune of an output that became a blob: its beginning. */
   previewBytes: 8 * KIB,
   blobBytesMax: 256 * MIB,
+  /** All blobs together; beyond it outputs of tools are no longer kept whole. What a rune names is kept in any case. */
+  keptBytesMax: 16 * 1024 * MIB,
   /** Most that one range read of a blob returns. */
   blobPageBytes: MIB,
   /** Blobs whose digest was checked and is not checked again. */

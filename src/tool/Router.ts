@@ -140,9 +140,16 @@ class Router implements ToolPort {
     if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
     const place = choiceOf(state, call)
     const { progress, flush } = this.masking(context)
-    const outcome = await tool.run(checked.input, { ...context, ...place, progress, network: verdict.network })
-    flush()
-    return this.fitted(this.masked(outcome))
+    try {
+      const outcome = await tool.run(checked.input, { ...context, ...place, progress, network: verdict.network })
+      return await this.fitted(this.masked(outcome))
+    } catch (error) {
+      // A tool that throws against its word has one result like any other.
+      const message = error instanceof Error ? error.message : String(error)
+      return this.masked({ status: "error", error: errorInfo("tool_execution_failed", message.slice(0, 2_000)) })
+    } finally {
+      flush()
+    }
   }
 
   /** What was approved is what was defined then: a tool that is another one by now is not run with that approval. */

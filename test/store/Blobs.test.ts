@@ -30,12 +30,31 @@ describe.each(places)("blobs on %s", (_name, makePlace) => {
   let place: Place
   let blobs: Blobs
   const pathOf = (hash: string) => `${place.directory}/blobs/${hash.slice(0, 2)}/${hash}`
+  const limited = (keptBytesMax: number) =>
+    new Blobs({ disk: place.disk, directory: `${place.directory}/blobs`, keptBytesMax })
   const open = (bytesMax?: number) =>
     new Blobs({
       disk: place.disk,
       directory: `${place.directory}/blobs`,
       ...(bytesMax === undefined ? {} : { bytesMax })
     })
+
+  it("have a limit together, also for those that are written side by side, and what must be kept is kept", async () => {
+    const full = limited(1_000)
+    await full.keep(Buffer.alloc(400, "a"))
+    await full.keep(Buffer.alloc(400, "a"))
+    expect(await full.counted()).toBe(400)
+    const both = await Promise.allSettled([full.keep(Buffer.alloc(500, "b")), full.keep(Buffer.alloc(500, "c"))])
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"])
+    await expect(full.keep(pieces(Buffer.alloc(5_000, "d"), 50))).rejects.toMatchObject({ _tag: "BlobsFull" })
+    expect(await full.counted()).toBe(900)
+    await full.put(Buffer.alloc(300, "e"))
+    // The next life counts what is there.
+    const next = limited(1_250)
+    expect(await next.counted()).toBe(1_200)
+    await expect(next.keep(Buffer.alloc(100, "f"))).rejects.toMatchObject({ _tag: "BlobsFull" })
+    await next.keep(Buffer.alloc(50, "g"))
+  })
 
   beforeEach(() => {
     place = makePlace()

@@ -69,6 +69,14 @@ describe("an MCP server", { timeout: 40_000 }, () => {
     expect(await host.call("bad__act")).toEqual({ status: "success", output: "fine" })
   })
 
+  it("that answers, asks and tells ever deeper gets its one result, and what is too deep is not offered", async () => {
+    const host = await open(bad("deep"))
+    await host.ready()
+    expect(await host.call("bad__act")).toMatchObject({ status: "error", error: { code: "mcp_protocol_error" } })
+    const listed = await open(bad("deep_list"))
+    expect((await listed.ready()).map(({ name }) => name)).toEqual(["bad__act"])
+  })
+
   it("that answers twice is heard once", async () => {
     const host = await open(bad("twice"))
     await host.ready()

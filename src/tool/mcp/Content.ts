@@ -1,4 +1,5 @@
 // The result of a call as a model can read it. Text stays text; what is no text is told by its kind and size.
+import { isDeeperThan } from "../../machine/Canonical.ts"
 import type { ToolOutcome } from "../Port.ts"
 import { mcpLimits } from "./Limits.ts"
 import { isObject, type Json } from "./Message.ts"
@@ -31,7 +32,13 @@ const blockText = (block: unknown): string => {
   }
 }
 
+const tooDeep = (server: string, tool: string): ToolOutcome => {
+  const message = `the answer of ${tool} of ${server} is nested deeper than ${mcpLimits.depthMax} levels`
+  return { status: "error", error: { code: "mcp_protocol_error", message, retryable: false, source: "tool" } }
+}
+
 export const outcomeOf = (server: string, tool: string, result: Json): ToolOutcome => {
+  if (isDeeperThan(result, mcpLimits.depthMax)) return tooDeep(server, tool)
   const { content, isError, structuredContent } = result
   const blocks = Array.isArray(content) ? content.map(blockText).filter((text) => text !== "") : []
   const text =

@@ -46,5 +46,7 @@ export const mcpLimits = {
   /** Progress told per second and call; what is told more often is passed over. */
   progressEveryMs: 100,
   questionCharsMax: 8 * KIB,
+  /** Levels of what a server says; what is nested deeper is not looked at. */
+  depthMax: 128,
   closeWithinMs: 2_000
 } as const

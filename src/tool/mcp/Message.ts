@@ -55,5 +55,6 @@ export const rpc = {
   error: (id: MessageId, code: number, message: string): Json => ({ jsonrpc: "2.0", id, error: { code, message } })
 } as const
 
+export const invalidParams = -32_602
 export const methodNotFound = -32_601
 export const internalError = -32_603

@@ -1,8 +1,17 @@
 // One end of a conversation in JSON-RPC: requests find their answers, in time or not at all; what the other side asks
 // is answered, a few things at a time. When the transport ends, everything that waits is told so, once.
+import { isDeeperThan } from "../../machine/Canonical.ts"
 import { asMcpError, McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
-import { internalError, type Json, type Message, type MessageId, methodNotFound, rpc } from "./Message.ts"
+import {
+  internalError,
+  invalidParams,
+  type Json,
+  type Message,
+  type MessageId,
+  methodNotFound,
+  rpc
+} from "./Message.ts"
 import type { OpenTransport, Transport } from "./Transport.ts"
 
 export interface PeerHandlers {
@@ -116,6 +125,7 @@ export class Peer {
   }
 
   private hear(method: string, params: Json): void {
+    if (isDeeperThan(params, mcpLimits.depthMax)) return
     if (method === "notifications/cancelled") {
       const { requestId } = params
       this.answering.get(requestId as MessageId)?.abort()
@@ -126,6 +136,8 @@ export class Peer {
     const reply = (message: Json): Promise<void> => this.write(message).catch(() => undefined)
     if (this.answering.has(id) || this.answering.size >= mcpLimits.serverRequestsMax)
       return reply(rpc.error(id, internalError, "too many requests are under way"))
+    if (isDeeperThan(params, mcpLimits.depthMax))
+      return reply(rpc.error(id, invalidParams, `nested deeper than ${mcpLimits.depthMax} levels`))
     const cancel = new AbortController()
     this.answering.set(id, cancel)
     try {

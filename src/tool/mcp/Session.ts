@@ -126,7 +126,8 @@ export class Session {
     const nowMs = this.options.monotonicMs()
     if (running === undefined || nowMs - running.toldMs < mcpLimits.progressEveryMs) return
     running.toldMs = nowMs
-    const share = typeof total === "number" ? `${String(progress)}/${total}` : String(progress)
+    const done = typeof progress === "number" ? String(progress) : ""
+    const share = typeof total === "number" ? `${done}/${total}` : done
     const text = typeof message === "string" ? `${share} ${message.slice(0, 500)}` : share
     running.context.progress("status", `${text.toWellFormed()}\n`)
   }

@@ -1,5 +1,6 @@
 // The tools of a server as it tells of them, page by page, within bounds: what cannot be offered to a model is left out,
 // and counted.
+import { isDeeperThan } from "../../machine/Canonical.ts"
 import { McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { isObject, type Json } from "./Message.ts"
@@ -24,7 +25,12 @@ const textOf = (value: unknown): string | undefined => (typeof value === "string
 
 const schemaOf = (value: unknown): Json | undefined => {
   if (value === undefined) return { type: "object", properties: {} }
-  if (!isObject(value) || (value["type"] !== undefined && value["type"] !== "object")) return undefined
+  if (
+    !isObject(value) ||
+    isDeeperThan(value, mcpLimits.depthMax) ||
+    (value["type"] !== undefined && value["type"] !== "object")
+  )
+    return undefined
   const { $schema: _, ...schema } = value
   const whole = { type: "object", properties: {}, ...schema }
   return JSON.stringify(whole).length > mcpLimits.schemaCharsMax ? undefined : whole

@@ -62,6 +62,8 @@ export interface ConversationsOptions {
   readonly workspaceCheck?: WorkspaceCheck
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
+  /** A conversation was read from its log, and nothing of it goes on yet. */
+  readonly onLoaded?: (state: ConversationState) => void
   /** A snapshot could not be written: costs time at the next load, and nothing else. */
   readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
   /** The log of a conversation could not be thinned: costs room on the disk, and nothing else. */
@@ -231,6 +233,7 @@ export class Conversations {
       await this.draining.get(conversationId)
       const { snapshotAt, state } = await this.read(conversationId)
       if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
+      this.options.onLoaded?.(state)
       const { drafts } = resolveAfterCrash(state, { at_ms: this.options.clock.nowMs() })
       const resident = this.adopt(state)
       resident.snapshotAt = snapshotAt

@@ -26,7 +26,7 @@ import { limits as turnLimits } from "../turn/Limits.ts"
 import { Models } from "../turn/Models.ts"
 import { Spending } from "../turn/Spending.ts"
 import { Streams } from "../turn/Streams.ts"
-import { type ConversationLog, Conversations } from "./Conversations.ts"
+import { type ConversationLog, Conversations, type ConversationsOptions } from "./Conversations.ts"
 import type { LogRefused } from "./Errors.ts"
 import type { WallClock } from "./Ports.ts"
 import type { Employer, Workers } from "./Resident.ts"
@@ -81,6 +81,7 @@ export interface RuntimeOptions {
   readonly onDurable?: (conversationId: ConversationId, runes: ReadonlyArray<AnyRune>) => void
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
+  readonly onLoaded?: NonNullable<ConversationsOptions["onLoaded"]>
   readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
   readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
@@ -174,6 +175,7 @@ const kept = [
   "workspaceCheck",
   "onCrash",
   "onLogRefused",
+  "onLoaded",
   "onSnapshotFailed",
   "onThinFailed"
 ] as const

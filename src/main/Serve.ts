@@ -3,6 +3,7 @@
 // unfinished when it stops goes on at the next start.
 import * as Cause from "effect/Cause"
 import * as Redacted from "effect/Redacted"
+import { createNamedToken, readNamedTokens, removeNamedToken } from "../config/LocalServer.ts"
 import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations, Recovered } from "../conversation/Conversations.ts"
@@ -59,6 +60,8 @@ export interface ServeOptions {
   readonly door?: Partial<
     Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "headersWithinMs" | "pingEveryMs" | "connectionsMax">
   >
+  /** Asked to stop by an admin; without it nobody can ask. Tokens are then kept in the settings of the data directory. */
+  readonly onStop?: (reason: string) => void
   /** How long a stop may take before it leaves behind what hangs. */
   readonly drainMs?: number
   readonly logLevel?: LogLevel
@@ -106,6 +109,18 @@ const namesOf = ({ hostNames, origins }: ServeOptions): Pick<ServerOptions, "hos
   ...(hostNames === undefined ? {} : { hostNames }),
   ...(origins === undefined ? {} : { origins })
 })
+
+const administrationOf = ({ dataDirectory, onStop }: ServeOptions): Pick<ServerOptions, "administration"> =>
+  onStop === undefined
+    ? {}
+    : {
+        administration: {
+          tokens: () => readNamedTokens(dataDirectory).map(({ name, role }) => ({ name, role })),
+          createToken: (name, role) => createNamedToken(dataDirectory, name, role)?.token,
+          removeToken: (name) => removeNamedToken(dataDirectory, name),
+          stop: onStop
+        }
+      }
 
 const blobPort = ({ blobs }: Store): BlobPort => ({
   keep: (source) => blobs.keep(source, { mediaType: "text/plain" }),
@@ -177,6 +192,7 @@ const runtimeOf = (
         work,
         cause: describeError(Cause.squash(cause))
       }),
+    onLoaded: (state) => door().traces?.resume(state),
     onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
     onSnapshotFailed: (conversationId, cause) =>
       log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) }),
@@ -248,6 +264,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       port,
       tokens: tokensOf(options, token),
       ...namesOf(options),
+      ...administrationOf(options),
       services: {
         conversations,
         shelf,

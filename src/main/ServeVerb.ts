@@ -129,10 +129,12 @@ export const makeServe = (parts: ServeParts): Verb => ({
     try {
       const directory = dataDirectory(parts.environment, values.data)
       const settings = serverSettings(parts.environment, directory, values)
-      const server = await startServer(optionsOf(directory, settings, parts))
+      const asked = new AbortController()
+      const onStop = (): void => asked.abort()
+      const server = await startServer({ ...optionsOf(directory, settings, parts), onStop })
       announce(terminal, server, parts.version, values.json ?? false)
       startWatchdog({ log: server.log })
-      await aborted(stop)
+      await aborted(AbortSignal.any([stop, asked.signal]))
       await server.close()
       // What ignores being stopped must not keep the process; everything acknowledged is durable.
       setTimeout(() => process.exit(exitCode.done), limits.exitWithinMs).unref()

@@ -27,13 +27,22 @@ interface Ticket {
 }
 
 export class Auth {
-  private readonly tokens: ReadonlyArray<NamedToken>
+  private tokens: ReadonlyArray<NamedToken>
   private readonly nowMs: () => number
   private readonly tickets = new Map<string, Ticket>()
 
   constructor(tokens: ReadonlyArray<NamedToken>, nowMs: () => number) {
     this.tokens = tokens
     this.nowMs = nowMs
+  }
+
+  add(token: NamedToken): void {
+    this.tokens = [...this.tokens, token]
+  }
+
+  remove(name: string): void {
+    this.tokens = this.tokens.filter((token) => token.name !== name)
+    for (const [key, { principal }] of this.tickets) if (principal.name === name) this.tickets.delete(key)
   }
 
   /** Whose token this is; every known token is compared, so the time tells nothing. */

@@ -76,6 +76,11 @@ export class Connection {
     this.socket.pause()
   }
 
+  /** Who came in; nobody before hello. */
+  get principalName(): string | undefined {
+    return this.principal?.name
+  }
+
   get requestsInFlight(): number {
     return this.inFlight
   }

@@ -16,6 +16,16 @@ export interface Principal {
   readonly role: Role
 }
 
+/** What only an admin may ask for: who comes in, and whether the server goes on. */
+export interface Administration {
+  readonly tokens: () => ReadonlyArray<{ readonly name: string; readonly role: Role }>
+  /** The new token; nothing when there is one of this name. */
+  readonly createToken: (name: string, role: Role) => string | undefined
+  /** Whoever came in with it is sent away. False when there is none of this name. */
+  readonly removeToken: (name: string) => boolean
+  readonly stop: (reason: string) => void
+}
+
 /** What the role may see at most; secret runes never leave the process. */
 export const visibilityCap = ({ role }: Principal): "public" | "internal" => (role === "viewer" ? "public" : "internal")
 
@@ -99,6 +109,7 @@ export interface OperationContext {
   readonly figures: () => Readonly<Record<string, unknown>>
   /** Tools that clients run; absent where there are none. */
   readonly remoteTools?: RemoteTools
+  readonly administration?: Administration
   /** Has a say about messages and goals before they are taken. */
   readonly beforePrompt?: PromptGate
   readonly principal: Principal

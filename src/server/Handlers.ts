@@ -7,6 +7,7 @@ import type { AgentId } from "../rune/Ids.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
+import { administrationHandlers } from "./Administration.ts"
 import { admitted } from "./Admission.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
 import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./Goals.ts"
@@ -85,6 +86,9 @@ const listApprovals: Handler<"approval.list"> = async (fields, context) => {
 }
 
 const approve: Handler<"approval.approve"> = async ({ conversation_id: id, ...decision }, context) => {
+  // For good is for all conversations: it changes the policy of the server.
+  if (decision.scope === "rule" && context.principal.role !== "admin")
+    throw new OperationFailed("unauthorized", `the role ${context.principal.role} may not allow anything for good`)
   const answer = { ...decision, approver: context.principal.name, channel: context.channel }
   const { event_id, learnt } = await context.approvals.approve(id, answer, context.idempotency)
   return { event_id, ...(learnt === undefined ? {} : { learnt }) }
@@ -210,5 +214,6 @@ export const handlers: HandlerTable = {
   "harness.list": async () => ({ items: [] }),
   "harness.send": notYet("an outside agent"),
   "harness.interrupt": notYet("an outside agent"),
+  ...administrationHandlers,
   stats
 }

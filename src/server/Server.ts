@@ -9,9 +9,9 @@ import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
 import { limits } from "../wire/Limits.ts"
 import { Attention } from "./Attention.ts"
-import { Auth, allowedHosts, bearerOf, checkDoor, type NamedToken } from "./Auth.ts"
+import { Auth, allowedHosts, bearerOf, checkDoor, type NamedToken, namedToken } from "./Auth.ts"
 import { Connection, type ConnectionHost, DoorSocket } from "./Connection.ts"
-import type { Principal } from "./Context.ts"
+import type { Administration, Principal } from "./Context.ts"
 import { answerPage } from "./CrossOrigin.ts"
 import { Everything } from "./Everything.ts"
 import { Http } from "./Http.ts"
@@ -33,13 +33,15 @@ export interface ServerOptions {
   readonly hostNames?: ReadonlyArray<string>
   /** Pages of others that may use this server from a browser, by their exact origin. */
   readonly origins?: ReadonlyArray<string>
-  readonly services: Omit<Services, "figures" | "nowMs">
+  readonly services: Omit<Services, "administration" | "figures" | "nowMs">
   readonly version: string
   readonly log: Log
   readonly nowMs: () => number
   readonly monotonicMs: () => number
   /** Figures of the parts behind the door, for `stats` and for the metrics. */
   readonly figures: () => Readonly<Record<string, number>>
+  /** Keeps tokens and ends the server; without it, only the program that holds the server does. */
+  readonly administration?: Administration
   readonly stalledMs?: number
   readonly helloWithinMs?: number
   readonly headersWithinMs?: number
@@ -106,7 +108,7 @@ export class Server {
       nowMs: options.nowMs
     }
     const operator = new Operator({
-      services: { ...services, figures: () => this.figures(), nowMs: options.nowMs },
+      services: { ...services, ...this.administration(), figures: () => this.figures(), nowMs: options.nowMs },
       log,
       metrics: this.metrics,
       monotonicMs
@@ -130,6 +132,25 @@ export class Server {
     const server = new Server(options)
     await server.open()
     return server
+  }
+
+  /** Tokens are taken up, and given up, at once. */
+  private administration(): { readonly administration?: Administration } {
+    const kept = this.options.administration
+    if (kept === undefined) return {}
+    const createToken: Administration["createToken"] = (name, role) => {
+      const token = kept.createToken(name, role)
+      if (token !== undefined) this.auth.add(namedToken(name, role, token))
+      return token
+    }
+    const removeToken: Administration["removeToken"] = (name) => {
+      if (!kept.removeToken(name)) return false
+      this.auth.remove(name)
+      for (const connection of this.connections)
+        if (connection.principalName === name) connection.close(closeCodes.notAuthorised, "the token was removed")
+      return true
+    }
+    return { administration: { ...kept, createToken, removeToken } }
   }
 
   private makeSockets(): WebSocketServer {

@@ -64,10 +64,42 @@ interface Payload {
   readonly usage?: { readonly input_tokens?: number; readonly output_tokens?: number }
 }
 
+/** Where and when a span began. */
+interface Begun {
+  readonly agent_id?: string
+  readonly conversation_id: string
+  readonly event_id: number
+  readonly ts_ms: number
+}
+
 interface Ending {
   readonly key: string
   readonly status: number
   readonly attributes: Attributes
+}
+
+/** What is left of turns that another life of the server began. */
+export interface Unfinished {
+  readonly conversation_id: string
+  readonly agents: ReadonlyArray<{
+    readonly agent_id: string
+    readonly turn: {
+      readonly turn_id: string
+      readonly started_event_id: number
+      readonly started_ms: number
+      readonly request: {
+        readonly event_id: number
+        readonly requested_ms: number
+        readonly provider: string
+        readonly model: string
+      } | null
+    } | null
+  }>
+  readonly calls: ReadonlyArray<{
+    readonly call_id: string
+    readonly turn_id: string | null
+    readonly tool_name: string
+  }>
 }
 
 export class Traces {
@@ -76,6 +108,7 @@ export class Traces {
   private readonly toolNames = new Map<string, string>()
   private finished: Array<object> = []
   private timer: NodeJS.Timeout | undefined
+  private isHurried = false
   private sending: Promise<void> = Promise.resolve()
   /** Spans that were given up. */
   dropped = 0
@@ -88,6 +121,31 @@ export class Traces {
     for (const rune of runes) this.take(rune)
   }
 
+  /** Turns that were under way when their server ended, whatever ended it, stay one trace with the root it began with. */
+  resume({ agents, calls, conversation_id: conversationId }: Unfinished): void {
+    for (const { agent_id: agentId, turn } of agents) {
+      const key = `${conversationId} ${turn?.turn_id}`
+      if (turn === null || this.open.has(key)) continue
+      const place = { agent_id: agentId, conversation_id: conversationId }
+      const started = { ...place, event_id: turn.started_event_id, ts_ms: turn.started_ms }
+      this.begin(started, key, { key, name: "invoke_agent", kind: INTERNAL })
+      const { request } = turn
+      if (request !== null)
+        this.beginModel({ ...place, event_id: request.event_id, ts_ms: request.requested_ms }, key, request)
+    }
+    for (const { call_id: callId, tool_name: tool, turn_id: turnId } of calls)
+      if (turnId !== null) this.remember(`${conversationId} ${turnId} ${callId}`, tool)
+  }
+
+  private beginModel(
+    at: Begun,
+    turn: string,
+    { model = "", provider = "" }: Pick<Payload, "model" | "provider">
+  ): void {
+    const attributes = { "gen_ai.request.model": model, "gen_ai.provider.name": provider }
+    this.begin(at, turn, { key: `${turn} model`, name: `chat ${model}`, kind: CLIENT, attributes })
+  }
+
   private take(rune: AnyRune): void {
     if (rune.turn_id === undefined) return
     const payload = rune.payload as Payload
@@ -96,12 +154,9 @@ export class Traces {
       case "turn.started":
         this.begin(rune, turn, { key: turn, name: "invoke_agent", kind: INTERNAL })
         break
-      case "turn.model_requested": {
-        const { model = "", provider = "" } = payload
-        const attributes = { "gen_ai.request.model": model, "gen_ai.provider.name": provider }
-        this.begin(rune, turn, { key: `${turn} model`, name: `chat ${model}`, kind: CLIENT, attributes })
+      case "turn.model_requested":
+        this.beginModel(rune, turn, payload)
         break
-      }
       case "turn.assistant_final":
         this.end(rune, { key: `${turn} model`, status: OK, attributes: usageOf(payload) })
         break
@@ -145,7 +200,7 @@ export class Traces {
   }
 
   private begin(
-    rune: AnyRune,
+    rune: Begun,
     turn: string,
     span: { readonly key: string; readonly name: string; readonly kind: number; readonly attributes?: Attributes }
   ): void {
@@ -184,6 +239,8 @@ export class Traces {
     }
     for (const key of this.toolNames.keys()) if (key.startsWith(`${turn} `)) this.toolNames.delete(key)
     this.end(rune, { key: turn, status, attributes: usageOf(rune.payload as Payload) })
+    // A trace is whole now: what is not sent when the process is killed is lost.
+    this.sendLater(limits.tracesAfterTurnMs)
   }
 
   private end(rune: AnyRune, ending: Ending): void {
@@ -209,15 +266,20 @@ export class Traces {
     this.sendLater()
   }
 
-  private sendLater(): void {
-    if (this.timer !== undefined) return
-    this.timer = setTimeout(() => this.flush(), limits.tracesEveryMs)
+  private sendLater(withinMs: number = limits.tracesEveryMs): void {
+    const isSooner = withinMs < limits.tracesEveryMs
+    if (this.timer !== undefined && !isSooner) return
+    if (this.timer !== undefined && this.isHurried) return
+    clearTimeout(this.timer)
+    this.isHurried = isSooner
+    this.timer = setTimeout(() => this.flush(), withinMs)
     this.timer.unref()
   }
 
   private flush(): void {
     clearTimeout(this.timer)
     this.timer = undefined
+    this.isHurried = false
     const spans = this.finished
     if (spans.length === 0) return
     this.finished = []

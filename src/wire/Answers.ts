@@ -271,6 +271,12 @@ export const answers = {
   "harness.list": Struct({ items: List(JsonValue) }),
   "harness.send": Changed,
   "harness.interrupt": Changed,
+  /** Names and roles; the token of the data directory, which is `local`, is not among them. */
+  "token.list": Struct({ items: List(Struct({ name: Text, role: Text })) }),
+  /** The token is told once. */
+  "token.create": Struct({ name: Text, role: Text, token: Text }),
+  "token.remove": Struct({ name: Text }),
+  "server.stop": Struct({ stopping: Schema.Boolean }),
   /** Of a conversation, or of the server; `window` where one was asked for. */
   stats: Schema.Union([
     Struct({

@@ -65,6 +65,7 @@ export const limits = {
   openSpansMax: 10_000,
   finishedSpansMax: 4_096,
   tracesEveryMs: 2_000,
+  tracesAfterTurnMs: 50,
   tracesWithinMs: 5_000,
   listMax: 200,
   /** The longest stretch of time that figures are asked for. */

@@ -63,6 +63,14 @@ const changes = <Fields extends Schema.Struct.Fields>(fields: Fields, role: Role
   role
 })
 
+/** What changes the server itself, and not a conversation of it. */
+const administers = <Fields extends Schema.Struct.Fields>(fields: Fields): Operation<Fields> => ({
+  fields,
+  mutates: false,
+  role: "admin"
+})
+const TokenName = Schema.String.check(Schema.isPattern(/^[\w.-]{1,64}$/u))
+
 export const operations = {
   "conversation.create": changes(createFields),
   "conversation.list": reads({
@@ -154,6 +162,10 @@ export const operations = {
   "harness.list": reads({ conversation_id: optional(ConversationId) }),
   "harness.send": changes({ ...conversation, text: Schema.String }),
   "harness.interrupt": changes(conversation),
+  "token.list": administers({}),
+  "token.create": administers({ name: TokenName, role: Schema.Literals(roles) }),
+  "token.remove": administers({ name: TokenName }),
+  "server.stop": administers({ reason: optional(Schema.String) }),
   stats: reads({ conversation_id: optional(ConversationId), window: optional(Schema.String) })
 } as const
 

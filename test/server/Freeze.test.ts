@@ -148,6 +148,10 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "harness.send": { ...conversation, content: "x" },
     "harness.interrupt": conversation,
     stats: conversation,
+    "token.list": {},
+    "token.create": { name: "guest", role: "viewer" },
+    "token.remove": { name: "guest" },
+    "server.stop": {},
     // Those that end something come last.
     "turn.interrupt": conversation,
     "turn.retry": conversation,

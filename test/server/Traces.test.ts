@@ -1,13 +1,18 @@
 // Goal: a turn becomes one trace with a span for each model call and tool, and a collector that fails costs nothing but
 // the spans. Method: runes of a real turn over a real server, a collector on a real port.
 import { once } from "node:events"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { Traces } from "#src/server/Traces.ts"
 import { exampleRune } from "../support/runeExamples.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { tool } from "../support/runtime/tools.ts"
+import { startProcess } from "../support/server/Process.ts"
+import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 
 const { open } = useServers()
@@ -25,6 +30,7 @@ interface Span {
   readonly spanId: string
   readonly parentSpanId?: string
   readonly name: string
+  readonly startTimeUnixNano: string
   readonly attributes: ReadonlyArray<{ readonly key: string; readonly value: unknown }>
   readonly status: { readonly code: number }
 }
@@ -77,6 +83,38 @@ describe("traces", () => {
     expect(call.attributes).toContainEqual({ key: "gen_ai.conversation.id", value: { stringValue: id } })
     expect(call.status.code).toBe(1)
   })
+
+  it("keep their root when the server is killed in the middle of a turn", async () => {
+    const { endpoint, spans } = await collect()
+    const place = mkdtempSync(join(tmpdir(), "echs-traces-"))
+    const data = join(place, "data")
+    const replies = [always(say("a long answer ".repeat(20), { chunk_chars: 4, delay_ms: 10 }))]
+    writeFileSync(join(place, "slow.json"), JSON.stringify({ name: "slow", replies }))
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }
+    const first = await startProcess(data, { env })
+    const socket = await Socket.open(first.url)
+    await socket.hello(first.token)
+    const id = await socket.create({ model: `scripted/${join(place, "slow.json")}` })
+    await socket.ok("subscribe", { conversation_id: id })
+    await socket.ok("message.post", { conversation_id: id, content: "go" })
+    await socket.rune("turn.assistant_delta")
+    const begun = socket.runes().find(({ kind }) => kind === "turn.started")!
+    await first.end("SIGKILL")
+    expect(spans.filter(({ name }) => name === "invoke_agent")).toEqual([])
+    const second = await startProcess(data, { env })
+    try {
+      await expect.poll(() => spans.filter(({ name }) => name === "invoke_agent"), { timeout: 30_000 }).toHaveLength(1)
+      const root = spans.find(({ name }) => name === "invoke_agent")!
+      expect(root.startTimeUnixNano).toBe(`${String(begun["ts_ms"])}000000`)
+      expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1)
+      const below = spans.filter((span) => span !== root)
+      expect(below.length).toBeGreaterThan(0)
+      for (const span of below) expect(span.parentSpanId).toBe(root.spanId)
+    } finally {
+      await second.end("SIGKILL")
+      rmSync(place, { recursive: true, force: true })
+    }
+  }, 60_000)
 
   it("that cannot be delivered are dropped, counted and reported", async () => {
     const failures: Array<unknown> = []

@@ -74,7 +74,15 @@ const writeTrusted = (dataDirectory: string, trusted: ReadonlyArray<TrustedHooks
 export const trustFile = (dataDirectory: string, path: string, nowMs: number): TrustedHooks | undefined => {
   const file = openFile(path)
   if (file === undefined) return undefined
-  const sha256 = createHash("sha256").update(file.text()).digest("hex")
+  return trustContent(dataDirectory, { path, sha256: createHash("sha256").update(file.text()).digest("hex") }, nowMs)
+}
+
+/** Trusts the content that was seen, whatever the file holds by now. */
+export const trustContent = (
+  dataDirectory: string,
+  { path, sha256 }: Pick<TrustedHooks, "path" | "sha256">,
+  nowMs: number
+): TrustedHooks => {
   const added = { sha256, path, trusted_ms: nowMs }
   const others = readTrusted(dataDirectory).filter((one) => one.path !== path)
   writeTrusted(dataDirectory, [...others, added].slice(-trustedMax))

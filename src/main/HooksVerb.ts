@@ -2,8 +2,10 @@
 // them; and the person's word that exactly this content may run.
 import { join, resolve } from "node:path"
 import { makeVerb, UsageError } from "../cli/Kit.ts"
-import { exitCode, type Verb } from "../cli/Verb.ts"
-import { distrustFile, openFile, readTrusted, trustFile } from "../config/HookFiles.ts"
+import { showRows } from "../cli/Pages.ts"
+import { visible } from "../cli/render/Exact.ts"
+import { exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
+import { distrustFile, openFile, readTrusted, trustContent } from "../config/HookFiles.ts"
 import type { HookOrigin } from "../hook/Definition.ts"
 import { hashOf, workspacePlaces } from "../hook/Library.ts"
 import { parseHooks } from "../hook/Parse.ts"
@@ -60,12 +62,21 @@ const words = (files: ReadonlyArray<FoundFile>): string =>
     ? "there are no hooks here\n"
     : files
         .map(({ hooks, invalid, path, used }) => {
-          const head = `${path}  (${used === "always" ? "used" : used})\n`
+          const head = `${visible(path)}  (${used === "always" ? "used" : used})\n`
           return invalid === undefined
-            ? `${head}${hooks.map((hook) => `  ${hook}\n`).join("")}`
-            : `${head}  invalid: ${invalid}\n`
+            ? `${head}${hooks.map((hook) => `  ${visible(hook)}\n`).join("")}`
+            : `${head}  invalid: ${visible(invalid)}\n`
         })
         .join("")
+
+/** What is trusted is what was shown: where somebody can answer, they are shown it first. */
+const isMeant = async (shown: string, terminal: Terminal): Promise<boolean> => {
+  if (!terminal.isAnswered) return true
+  const signal = terminal.interruption()
+  if ((await showRows(shown.trimEnd().split("\n"), terminal, signal)) === "stopped") return false
+  const answer = await terminal.ask("  trust exactly this? [y]es, [n]o ", signal)
+  return /^y(es)?$/i.test(answer?.trim() ?? "")
+}
 
 const isTheirs = ({ used }: FoundFile): boolean => used !== "always"
 
@@ -94,8 +105,12 @@ export const makeHooksVerb = (parts: HooksVerbParts): Verb =>
         terminal.complain(`echs hooks: there are no hooks in ${workspace}\n`)
         return exitCode.notFound
       }
-      for (const { path } of theirs) {
-        if (action === "trust") trustFile(data, path, parts.nowMs())
+      if (action === "trust" && values.json !== true && !(await isMeant(words(theirs), terminal))) {
+        terminal.complain("nothing was trusted\n")
+        return exitCode.interrupted
+      }
+      for (const { path, sha256 } of theirs) {
+        if (action === "trust") trustContent(data, { path, sha256 }, parts.nowMs())
         else distrustFile(data, path)
       }
       const now = findFiles(data, workspace).filter(isTheirs)

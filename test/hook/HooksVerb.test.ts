@@ -49,6 +49,20 @@ describe("echs hooks", () => {
     expect(isTrusted(hashOf(theirs))).toBe(false)
   })
 
+  it("shows every character of what would run, and trusts nothing without a yes at a terminal", async () => {
+    const command = ["sh", "-c", "true\u001b[8m; rm -rf ~\u202e"]
+    const text = JSON.stringify({ hooks: [{ name: "hidden", command }] })
+    put("work/.echs/hooks.json", text)
+    expect((await run()).text).toContain("hidden: sh -c true\\x1b[8m; rm -rf ~\\u{202e}")
+    const isTrusted = trustCheck(join(directory, "data"))
+    const no = recordingTerminal({ answers: ["no"] })
+    expect(await verb.run(["trust"], no)).toBe(130)
+    expect(no.output()).toMatch(/x1b\[8m; rm -rf[\s\S]*trust exactly this\?/)
+    expect(isTrusted(hashOf(text))).toBe(false)
+    expect(await verb.run(["trust"], recordingTerminal({ answers: ["y"] }))).toBe(0)
+    expect(isTrusted(hashOf(text))).toBe(true)
+  })
+
   it("fails on a file that is invalid, and finds nothing where nothing is", async () => {
     expect(await run("trust", "elsewhere")).toMatchObject({ code: 5 })
     expect((await run()).text).toBe("there are no hooks here\n")

@@ -61,9 +61,24 @@ const readAccounts = (): string => {
   }
 }
 
-const homesOf = ({ accounts = readAccounts(), home }: WorkspaceFacts): ReadonlyArray<string> => {
-  const named = ["/root", ...homesIn(accounts), ...(home === undefined || home === "/" ? [] : [home])]
-  return [...new Set([...named, ...named.map((one) => realOf(one))])]
+const withReal = (named: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set([...named, ...named.map((one) => realOf(one))])
+]
+
+/** The list is long, changes rarely, and is asked for with every command: it is read again after this long. */
+const homesFreshMs = 10_000
+let known: { readonly readMs: number; readonly homes: ReadonlyArray<string> } | undefined
+
+const listedHomes = (): ReadonlyArray<string> => {
+  const nowMs = performance.now()
+  if (known === undefined || nowMs - known.readMs > homesFreshMs)
+    known = { readMs: nowMs, homes: withReal(["/root", ...homesIn(readAccounts())]) }
+  return known.homes
+}
+
+const homesOf = ({ accounts, home }: WorkspaceFacts): ReadonlyArray<string> => {
+  const listed = accounts === undefined ? listedHomes() : withReal(["/root", ...homesIn(accounts)])
+  return home === undefined || home === "/" ? listed : [...new Set([...listed, ...withReal([home])])]
 }
 
 const isDirectlyInHomes = (path: string): boolean => ["/home", "/Users"].includes(dirname(path))

@@ -87,7 +87,8 @@ const wishOf = (parts: BubblewrapParts, request: SandboxRequest) => {
   if (request.writable.length > sandboxLimits.rootsMax)
     throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
   const roots = [...new Set(request.writable.map((path) => rootOf(path, parts.home)))]
-  const directory = realDirectoryOf(request.directory, parts.home)
+  const isRoot = request.writable.length === 1 && request.writable[0] === request.directory
+  const directory = isRoot ? (roots[0] ?? "/") : realDirectoryOf(request.directory, parts.home)
   const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
   const others = (request.readable ?? []).filter(existsSync).map((path) => realPathOf(path, parts.home))
   const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))

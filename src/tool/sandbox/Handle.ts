@@ -71,7 +71,7 @@ const refusal = (path: string, error: unknown): SandboxRefused => {
 /** A directory that is held open until its `Handles` are closed. */
 export class Handle {
   readonly path: string
-  readonly facts: FileFacts
+  private known: FileFacts | undefined
   private readonly descriptor: number
   private readonly all: Handles
 
@@ -79,7 +79,11 @@ export class Handle {
     this.all = all
     this.descriptor = descriptor
     this.path = path
-    this.facts = factsOf(fstatSync(descriptor, { bigint: true }))
+  }
+
+  get facts(): FileFacts {
+    this.known ??= factsOf(fstatSync(this.descriptor, { bigint: true }))
+    return this.known
   }
 
   /** What a name in it leads to, without following a link; undefined when there is nothing. */

@@ -123,7 +123,7 @@ opendir(my $open, "/proc/self/fd") or fail("descriptors");
 for (grep { /^\\d+$/ && $_ > $kept && $_ != fileno($open) } readdir $open) { syscall(${call["close"]}, $_ + 0) }
 closedir $open;`
 
-const script = (machine: Machine): string => {
+const scriptFor = (machine: Machine): string => {
   const call = numbers[machine]
   return `
 our ($mode, $control, $uid, $gid, $parent, $kept, $emptyBytes, $privateBytes, $count) =
@@ -168,6 +168,14 @@ exec { $ARGV[0] } @ARGV or fail("start $ARGV[0]");
 ${reports(call)}
 ${paths(call)}
 ${translation(call)}`
+}
+
+const scripts = new Map<Machine, string>()
+
+const script = (machine: Machine): string => {
+  const known = scripts.get(machine) ?? scriptFor(machine)
+  scripts.set(machine, known)
+  return known
 }
 
 const identified = ({ dev, ino }: FileFacts): string => `${dev}:${ino}`

@@ -9,7 +9,7 @@ import type { AppendMode, CommitterOptions } from "./CommitterOptions.ts"
 import type { DiskFile } from "./Disk.ts"
 import { encodeAppend, encodeRemoval, groupBytes } from "./Encode.ts"
 import { type Entry, measure } from "./Entry.ts"
-import { type Busy, DiskFull, EventIdOutOfOrder, isFull, WriterClosed, WriterPoisoned } from "./Errors.ts"
+import { type Busy, EventIdOutOfOrder, isFull, type NoRoom, noRoomOf, WriterClosed, WriterPoisoned } from "./Errors.ts"
 import type { Placement } from "./Journal.ts"
 import { alignPage, sealBatch } from "./JournalBatch.ts"
 import { JournalSync, type SyncPlace } from "./JournalSync.ts"
@@ -30,7 +30,7 @@ export class Committer {
   /** The batch that is being synced. */
   private inFlight: Batch | undefined
   private waitingForRoom = false
-  private full: DiskFull | undefined
+  private full: NoRoom | undefined
   private poison: WriterPoisoned | undefined
   private closed = false
   private readonly pressure: Backpressure
@@ -75,7 +75,8 @@ export class Committer {
     const take = (): Promise<void> => this.take(log, entries, bytesBound, { terminal: true })
     return take().catch((error) => {
       const isNext = log.nextEventId === firstEventId && !log.removing && log.damage === undefined
-      const isTried = error instanceof DiskFull && isNext && this.refusal({ terminal: true }) === undefined
+      // Only the want of room leaves a writer that takes more.
+      const isTried = isNext && this.refusal({ terminal: true }) === undefined
       return isTried ? take() : Promise.reject(error)
     })
   }
@@ -121,6 +122,15 @@ export class Committer {
     return this.pressure.isTooMuch && this.poison === undefined && !this.closed && this.full === undefined
   }
 
+  get noRoom(): NoRoom | undefined {
+    return this.full
+  }
+
+  /** Somebody waits for room in the journal or in memory, or is refused for want of it. */
+  get needsRoom(): boolean {
+    return this.waitingForRoom || this.full !== undefined || this.pressure.isTooMuch
+  }
+
   /** The journal has room again: go on with what waits. */
   roomFound(): void {
     this.full = undefined
@@ -130,7 +140,7 @@ export class Committer {
   }
 
   /** Neither a checkpoint nor a new file can make room: refuse what waits, and what comes, until there is some. */
-  noRoomPossible(error: DiskFull): void {
+  noRoomPossible(error: NoRoom): void {
     this.full = error
     this.tellReady()
     if (!this.waitingForRoom) return
@@ -138,7 +148,7 @@ export class Committer {
     this.rejectAll(error)
   }
 
-  private refusal({ terminal }: AppendMode): Busy | DiskFull | WriterClosed | WriterPoisoned | undefined {
+  private refusal({ terminal }: AppendMode): Busy | NoRoom | WriterClosed | WriterPoisoned | undefined {
     if (this.poison !== undefined) return this.poison
     if (this.closed) return new WriterClosed({ path: this.options.path })
     if (terminal) return undefined
@@ -250,7 +260,7 @@ export class Committer {
       this.fail(batch, second)
       return
     }
-    this.rejectAll(new DiskFull({ path: placement.journal.path, reason: (error as Error).message }), batch)
+    this.rejectAll(noRoomOf(error, placement.journal.path), batch)
   }
 
   private fail(batch: Batch, error: unknown): void {
@@ -267,7 +277,7 @@ export class Committer {
   }
 
   /** Nothing that waits becomes durable: every log goes back to where it was acknowledged. */
-  private rejectAll(error: DiskFull | WriterPoisoned, first?: Batch): void {
+  private rejectAll(error: NoRoom | WriterPoisoned, first?: Batch): void {
     const waiting = this.queue.takeAll()
     for (const batch of first === undefined ? waiting : [first, ...waiting]) {
       this.pressure.inFlightBytes -= payloadBytes(batch)

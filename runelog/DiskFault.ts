@@ -2,27 +2,37 @@
 // of them share. A caller cannot tell by `code` which disk it talks to.
 
 export type FaultCode =
+  | "EACCES"
+  | "EAGAIN"
   | "EBADF"
   | "EBUSY"
   | "EEXIST"
   | "EINVAL"
   | "EIO"
   | "EISDIR"
+  | "EMFILE"
   | "ENAMETOOLONG"
+  | "ENFILE"
   | "ENOENT"
+  | "ENOMEM"
   | "ENOSPC"
   | "ENOTDIR"
   | "ENOTEMPTY"
 
 const texts: { readonly [K in FaultCode]: string } = {
+  EACCES: "permission denied",
+  EAGAIN: "resource temporarily unavailable",
   EBADF: "bad file descriptor",
   EBUSY: "resource busy or locked",
   EEXIST: "file already exists",
   EINVAL: "invalid argument",
   EIO: "i/o error",
   EISDIR: "illegal operation on a directory",
+  EMFILE: "too many open files",
   ENAMETOOLONG: "name too long",
+  ENFILE: "file table overflow",
   ENOENT: "no such file or directory",
+  ENOMEM: "not enough memory",
   ENOSPC: "no space left on device",
   ENOTDIR: "not a directory",
   ENOTEMPTY: "directory not empty"
@@ -35,6 +45,10 @@ export const systemError = (code: FaultCode, syscall: string, path: string): Nod
 /** The `code` of an error from a disk, undefined for anything else. */
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined
+
+/** The `syscall` of an error from a disk, undefined for anything else. */
+export const syscallOf = (error: unknown): string | undefined =>
+  error instanceof Error && "syscall" in error && typeof error.syscall === "string" ? error.syscall : undefined
 
 /** Throws unless `bytes` holds `length` bytes at `offset` and `position` is a place in a file. */
 export const checkRange = (bytes: Uint8Array, offset: number, length: number, position: number): void => {

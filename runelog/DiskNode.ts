@@ -1,6 +1,8 @@
 // The real disk, over node:fs descriptors. Writes are complete or rejected, files are 0600 and directories 0700,
 // and a closed descriptor is never touched again: its number may by then belong to another file.
 import * as fs from "node:fs"
+import { dirname } from "node:path"
+import { type DescriptorReserve, processReserve } from "./DescriptorReserve.ts"
 import type { DirectoryEntry, Disk, DiskFile, OpenMode } from "./Disk.ts"
 import { checkPosition, checkRange, codeOf, systemError } from "./DiskFault.ts"
 import { makeNodeLock, type NodeLock } from "./NodeLock.ts"
@@ -21,6 +23,7 @@ export type FileSystem = Pick<
   | "readdir"
   | "rename"
   | "rm"
+  | "stat"
   | "unlink"
   | "write"
   | "writeSync"
@@ -30,6 +33,8 @@ export interface DiskNodeOptions {
   readonly fileSystem?: FileSystem
   readonly platform?: NodeJS.Platform
   readonly lock?: NodeLock
+  /** What is given up when descriptors run out. */
+  readonly reserve?: DescriptorReserve
 }
 
 type Callback<A> = (error: NodeJS.ErrnoException | null, value: A) => void
@@ -175,8 +180,35 @@ const entryExists = async (fileSystem: FileSystem, path: string): Promise<boolea
   }
 }
 
-const syncDirectory = async (fileSystem: FileSystem, path: string): Promise<void> => {
-  const fd = await call<number>((callback) => fileSystem.open(path, O_RDONLY | O_DIRECTORY, callback))
+/**
+ * Directory by directory: the recursive call of Node never returns where the system answers ENOENT below a directory that
+ * exists, as /proc does.
+ */
+const makeDirectory = async (fileSystem: FileSystem, path: string): Promise<string | undefined> => {
+  const make = (): Promise<void> => done((callback) => fileSystem.mkdir(path, { mode: 0o700 }, callback))
+  try {
+    await make()
+    return path
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return await refuseFile(fileSystem, path, error)
+    if (codeOf(error) !== "ENOENT" || dirname(path) === path) throw error
+    const topmost = await makeDirectory(fileSystem, dirname(path))
+    // The parent was there, so that is not what is missing.
+    if (topmost === undefined) throw error
+    await make()
+    return topmost
+  }
+}
+
+const refuseFile = async (fileSystem: FileSystem, path: string, error: unknown): Promise<undefined> => {
+  const stats = await call<fs.Stats>((callback) => fileSystem.stat(path, callback))
+  if (!stats.isDirectory()) throw error
+}
+
+const syncDirectory = async (fileSystem: FileSystem, reserve: DescriptorReserve, path: string): Promise<void> => {
+  const fd = await reserve.opening(() =>
+    call<number>((callback) => fileSystem.open(path, O_RDONLY | O_DIRECTORY, callback))
+  )
   try {
     await done((callback) => fileSystem.fsync(fd, callback))
   } finally {
@@ -188,22 +220,26 @@ const syncDirectory = async (fileSystem: FileSystem, path: string): Promise<void
 export const makeDiskNode = (options: DiskNodeOptions = {}): Disk => {
   const fileSystem = options.fileSystem ?? fs
   const platform = options.platform ?? process.platform
+  const reserve = options.reserve ?? processReserve
+  const list = (path: string) => reserve.opening(() => listDirectory(fileSystem, path))
   const lock = options.lock ?? makeNodeLock({ platform })
   return {
     open: async (path, mode) => {
-      const fd = await call<number>((callback) => fileSystem.open(path, flags[mode], 0o600, callback))
+      const fd = await reserve.opening(() =>
+        call<number>((callback) => fileSystem.open(path, flags[mode], 0o600, callback))
+      )
       return new NodeFile(fileSystem, fd, path)
     },
-    makeDirectory: (path) =>
-      call<string | undefined>((callback) => fileSystem.mkdir(path, { recursive: true, mode: 0o700 }, callback)),
-    list: (path) => listDirectory(fileSystem, path),
+    makeDirectory: (path) => makeDirectory(fileSystem, path),
+    list,
     rename: (from, to) => done((callback) => fileSystem.rename(from, to, callback)),
     remove: (path) => done((callback) => fileSystem.unlink(path, callback)),
-    removeTree: (path) => done((callback) => fileSystem.rm(path, { recursive: true, force: true }, callback)),
+    removeTree: (path) =>
+      reserve.opening(() => done((callback) => fileSystem.rm(path, { recursive: true, force: true }, callback))),
     exists: (path) => entryExists(fileSystem, path),
     syncDirectory: async (path) => {
-      if (platform === "win32") await listDirectory(fileSystem, path)
-      else await syncDirectory(fileSystem, path)
+      if (platform === "win32") await list(path)
+      else await syncDirectory(fileSystem, reserve, path)
     },
     lock
   }

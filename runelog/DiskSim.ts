@@ -22,7 +22,17 @@ export type ChangingOperation =
   | "removeTree"
   | "syncDirectory"
 
-export type Operation = ChangingOperation | "open" | "read" | "size" | "close" | "list" | "exists" | "lock"
+/** `openDirectory` is what a sync of a directory begins with. */
+export type Operation =
+  | ChangingOperation
+  | "open"
+  | "openDirectory"
+  | "read"
+  | "size"
+  | "close"
+  | "list"
+  | "exists"
+  | "lock"
 
 /** A step that is about to happen; `index` counts from 0. */
 export interface Step {
@@ -32,7 +42,7 @@ export interface Step {
 }
 
 export interface Fault {
-  readonly code: "EIO" | "ENOSPC"
+  readonly code: "EACCES" | "EAGAIN" | "EIO" | "EMFILE" | "ENFILE" | "ENOMEM" | "ENOSPC"
   /** How many of these operations go well first. */
   readonly after?: number
   /** How many fail then; 1 unless told. */
@@ -66,6 +76,27 @@ const changing: ReadonlySet<Operation> = new Set<ChangingOperation>([
   "removeTree",
   "syncDirectory"
 ])
+
+/** The names that the real file system gives to the calls that fail. */
+const syscalls: { readonly [O in Operation]: string } = {
+  close: "close",
+  create: "open",
+  exists: "lstat",
+  list: "scandir",
+  lock: "lock",
+  makeDirectory: "mkdir",
+  open: "open",
+  openDirectory: "open",
+  read: "read",
+  remove: "unlink",
+  removeTree: "rm",
+  rename: "rename",
+  size: "fstat",
+  sync: "fdatasync",
+  syncDirectory: "fsync",
+  truncate: "ftruncate",
+  write: "write"
+}
 
 const isChanging = (operation: Operation): operation is ChangingOperation => changing.has(operation)
 
@@ -165,6 +196,7 @@ export class DiskSim implements Disk {
   }
 
   async syncDirectory(path: string): Promise<void> {
+    this.#perform("openDirectory", path)
     const fault = this.#begin("syncDirectory", path)
     const { directories, tree } = this.#platter
     const directory = tree.directory(path, "fsync")
@@ -274,12 +306,12 @@ export class DiskSim implements Disk {
 
   #perform(operation: Operation, path: string): void {
     const fault = this.#begin(operation, path)
-    if (fault !== undefined) throw systemError(fault.code, operation, path)
+    if (fault !== undefined) throw systemError(fault.code, syscalls[operation], path)
   }
 
   /** Announces the step and draws the fault it has to fail with, if any. */
   #begin(operation: Operation, path: string): Fault | undefined {
-    if (this.#off) throw systemError("EIO", operation, path)
+    if (this.#off) throw systemError("EIO", syscalls[operation], path)
     if (isChanging(operation)) this.onOperation({ index: this.#operationCount++, operation, path })
     const armed = this.#faults.get(operation)
     const next = armed?.[0]

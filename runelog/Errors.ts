@@ -1,7 +1,7 @@
 // What can go wrong, each with the facts a person needs to act. Expected failures reject with one of
 // these; anything else that escapes the engine is a defect.
 import * as Data from "effect/Data"
-import { codeOf } from "./DiskFault.ts"
+import { codeOf, syscallOf } from "./DiskFault.ts"
 
 /** The name cannot be a log: it must match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. */
 export class LogNameInvalid extends Data.TaggedError("LogNameInvalid")<{ readonly log: string }> {
@@ -115,6 +115,16 @@ export class DiskFailed extends Data.TaggedError("DiskFailed")<{ readonly path: 
   }
 }
 
+/** No descriptor or memory is left to open a file with. Nothing was changed, nothing is wrong with the disk, and it is tried again. */
+export class ResourcesScarce extends Data.TaggedError("ResourcesScarce")<{
+  readonly path: string
+  readonly cause: unknown
+}> {
+  override get message() {
+    return `no file can be opened at ${this.path} for the moment: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}; try again`
+  }
+}
+
 /** A sync failed, for whatever reason: what it should have covered may be lost, and no later sync would tell. */
 export class SyncFailed extends Data.TaggedError("SyncFailed")<{ readonly path: string; readonly cause: unknown }> {
   override get message() {
@@ -141,6 +151,16 @@ export class DirectoryLocked extends Data.TaggedError("DirectoryLocked")<{
 }> {
   override get message() {
     return `${this.path} is in use by ${this.pid === undefined ? "another writer" : `process ${this.pid}`}`
+  }
+}
+
+/** The file that carries the lock cannot be locked: it is damaged, or the file system does not do it. */
+export class GuardUnusable extends Data.TaggedError("GuardUnusable")<{
+  readonly path: string
+  readonly reason: string
+}> {
+  override get message() {
+    return `${this.path} cannot be locked: ${this.reason}; if no server runs on this data, remove the file, else move the data to a file system that has locks`
   }
 }
 
@@ -219,6 +239,8 @@ export type AppendError =
   | WriterPoisoned
   | WriterClosed
   | JournalCorrupt
+  | DiskFailed
+  | ResourcesScarce
 
 export type ReadError =
   | LogNameInvalid
@@ -230,6 +252,7 @@ export type ReadError =
   | CursorBeyondEnd
   | DiskFailed
   | WriterClosed
+  | ResourcesScarce
 
 export type OpenError =
   | DirectoryLocked
@@ -240,6 +263,8 @@ export type OpenError =
   | DiskFailed
   | WriterPoisoned
   | LimitInvalid
+  | GuardUnusable
+  | ResourcesScarce
 
 /** A limit was set to something the engine cannot work with. */
 export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
@@ -252,20 +277,38 @@ export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
   }
 }
 
-/** For `catch` behind a sync. */
+/** For `catch` behind a sync. One that could not begin has lost nothing. */
 export const syncFailed =
   (path: string) =>
   (cause: unknown): never => {
-    throw new SyncFailed({ path, cause })
+    throw isUnopened(cause) ? cause : new SyncFailed({ path, cause })
   }
 
 /** The disk has no room, whoever counts it: the file system or a quota. */
 export const isFull = (error: unknown): boolean => codeOf(error) === "ENOSPC" || codeOf(error) === "EDQUOT"
 
-/** An error of the system, with a meaning; anything else as it is. */
-export const asDiskError = (error: unknown, path: string): unknown => {
-  if (codeOf(error) === undefined) return error
-  return isFull(error)
-    ? new DiskFull({ path, reason: (error as Error).message })
-    : new DiskFailed({ path, cause: error })
+const scarceCodes: ReadonlySet<string | undefined> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"])
+/** What is done to a file that is open, or in place of one: after a failure, what is in it is not known. */
+const changes: ReadonlySet<string | undefined> = new Set(["write", "fdatasync", "fsync", "ftruncate", "rename"])
+/** What comes before a file is open: a failure has changed nothing. */
+const beginnings: ReadonlySet<string | undefined> = new Set(["open", "opendir", "scandir", "lstat", "mkdir"])
+
+/** Descriptors or memory ran out before anything was done; that says nothing about the disk. */
+export const isScarce = (error: unknown): boolean => scarceCodes.has(codeOf(error)) && !changes.has(syscallOf(error))
+
+/** The call failed before it touched what a file holds, for whatever reason: nothing that was written is in doubt. */
+export const isUnopened = (error: unknown): boolean =>
+  isScarce(error) || (codeOf(error) !== undefined && beginnings.has(syscallOf(error)))
+
+/** Why there is no room for an append, for as long as it lasts. */
+export type NoRoom = DiskFull | DiskFailed | ResourcesScarce
+
+/** What an error of the system means to whoever wants to append. */
+export const noRoomOf = (error: unknown, path: string): NoRoom => {
+  if (isFull(error)) return new DiskFull({ path, reason: (error as Error).message })
+  return isScarce(error) ? new ResourcesScarce({ path, cause: error }) : new DiskFailed({ path, cause: error })
 }
+
+/** An error of the system, with a meaning; anything else as it is. */
+export const asDiskError = (error: unknown, path: string): unknown =>
+  codeOf(error) === undefined ? error : noRoomOf(error, path)

@@ -1,6 +1,7 @@
 // Open segment files, few at a time. A file in use is never closed; the least recently used idle one goes
-// when there are too many. A file that was replaced or removed is forgotten: who still reads it finishes.
-import type { Disk, DiskFile } from "./Disk.ts"
+// when there are too many, and all idle ones go when descriptors run out. A file that was replaced or removed is forgotten: who still reads it finishes.
+import type { Disk, DiskFile, OpenMode } from "./Disk.ts"
+import { isScarce } from "./Errors.ts"
 
 interface Cached {
   readonly file: Promise<DiskFile>
@@ -29,12 +30,22 @@ export class FileCache {
 
   /** Creates the file, and keeps it open for the use that follows. */
   async create(path: string): Promise<void> {
-    const file = await this.disk.open(path, "create")
+    const file = await this.open(path, "create")
     this.cached.set(path, { file: Promise.resolve(file), users: 0, forgotten: false })
   }
 
+  /** Files that nobody uses are the first to go where descriptors are short. */
+  private async open(path: string, mode: OpenMode): Promise<DiskFile> {
+    try {
+      return await this.disk.open(path, mode)
+    } catch (error) {
+      if (!isScarce(error) || !(await this.closeIdle(Number.POSITIVE_INFINITY))) throw error
+      return this.disk.open(path, mode)
+    }
+  }
+
   private enter(path: string): Cached {
-    const entry = this.cached.get(path) ?? { file: this.disk.open(path, "write"), users: 0, forgotten: false }
+    const entry = this.cached.get(path) ?? { file: this.open(path, "write"), users: 0, forgotten: false }
     entry.users += 1
     this.cached.delete(path)
     this.cached.set(path, entry)
@@ -52,17 +63,21 @@ export class FileCache {
     } else if (entry.forgotten && entry.users === 0) {
       await (await entry.file).close()
     } else if (this.cached.size > this.filesMax) {
-      await this.closeIdle()
+      await this.closeIdle(1)
     }
   }
 
-  private async closeIdle(): Promise<void> {
+  /** Closes up to so many idle files, the longest unused first; whether there was one. */
+  private async closeIdle(filesMax: number): Promise<boolean> {
+    const idle: Array<Cached> = []
     for (const [path, entry] of this.cached) {
+      if (idle.length === filesMax) break
       if (entry.users > 0) continue
       this.cached.delete(path)
-      await (await entry.file).close()
-      return
+      idle.push(entry)
     }
+    for (const { file } of idle) await (await file).close()
+    return idle.length > 0
   }
 
   /** The next use opens the path anew. */

@@ -70,6 +70,7 @@ export class Flusher {
           await this.options.store.flush(log, options)
         } finally {
           if (log.pending.length > 0) this.pending.add(log)
+          if (log.pendingBytes >= this.options.limits.segmentWriteBytes) this.heavy.add(log)
         }
         this.options.onFlushed()
       }

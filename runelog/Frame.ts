@@ -136,21 +136,33 @@ export type FrameFault =
   | "unknown frame kind"
   | "checksum mismatch"
 
+/** Faults of frames whose checksum holds: a newer build wrote them, and they may say anything. */
+const unsupported: ReadonlySet<string> = new Set<FrameFault>(["unknown frame version", "unknown frame kind"])
+
+/** Whether what was found wrong means only that this build is too old. */
+export const isUnsupported = (reason: string): boolean => unsupported.has(reason)
+
 /**
  * Checks the frame at `start` alone, not its place in a chain. `short` means that the bytes end before the frame does;
- * the rest are faults of the bytes themselves.
+ * the rest are faults of the bytes themselves. A version or a kind is unknown only where the checksum holds: bytes that a
+ * crash left may look like anything.
  */
 export const checkFrame = (bytes: Bytes, start: number, end: number): FrameFault | undefined => {
   if (end - start < FRAME_HEADER_BYTES) return "short"
   const { view } = bytes
   if (view.getUint32(start + offset.magic, true) !== FRAME_MAGIC) return "not a frame"
-  if (view.getUint8(start + offset.version) !== FRAME_VERSION) return "unknown frame version"
   const bodyBytes = frameBodyBytes(view, start)
   if (bodyBytes > FRAME_BODY_BYTES_MAX) return "length out of range"
-  const kind = frameKindOf(view, start)
-  if (kind > frameKind.seal || (kind === frameKind.thinned && bodyBytes !== THINNED_BODY_BYTES))
-    return "unknown frame kind"
   const frameEnd = start + FRAME_HEADER_BYTES + bodyBytes
   if (frameEnd > end) return "short"
-  return crc32cOf(bytes, start + CRC_FROM, frameEnd, 0) === frameCrc(view, start) ? undefined : "checksum mismatch"
+  if (crc32cOf(bytes, start + CRC_FROM, frameEnd, 0) !== frameCrc(view, start)) return "checksum mismatch"
+  return unsupportedFault(view, start)
+}
+
+/** What this build does not understand about a frame that is intact. */
+export const unsupportedFault = (view: DataView, start: number): FrameFault | undefined => {
+  if (view.getUint8(start + offset.version) !== FRAME_VERSION) return "unknown frame version"
+  const kind = frameKindOf(view, start)
+  const isThinnedOtherwise = kind === frameKind.thinned && frameBodyBytes(view, start) !== THINNED_BODY_BYTES
+  return kind > frameKind.seal || isThinnedOtherwise ? "unknown frame kind" : undefined
 }

@@ -2,7 +2,7 @@
 // own, so that a torn write never touches one that was acknowledged, and carries everything needed to
 // tell it from the older batches that a recycled file still holds: sequence, writer nonce and chain.
 import { crc32c } from "./Crc32c.ts"
-import { type Bytes, bytesOf } from "./Frame.ts"
+import { type Bytes, bytesOf, FRAME_HEADER_BYTES, frameBytes, unsupportedFault } from "./Frame.ts"
 import { getU64, setU64 } from "./U64.ts"
 
 export const JOURNAL_PAGE_BYTES = 4096
@@ -121,22 +121,46 @@ export const readGroups = (bytes: Bytes, payload: number, groups: number): Reado
   return found
 }
 
-/** The logs that a batch removes. Of groups that do not lie in the payload nothing is believed. */
-export const removedLogs = (
-  { buffer, view }: Bytes,
+/** What can be said of the groups of a batch without applying them. */
+export interface GroupFacts {
+  /** The logs that it removes. */
+  readonly removals: ReadonlyArray<string>
+  /** What in it only a newer build understands, if anything. */
+  readonly unsupported: string | undefined
+}
+
+/** Of groups that do not lie in the payload nothing is believed. */
+export const groupFacts = (
+  bytes: Bytes,
   payload: number,
   { groups, payloadBytes }: Pick<BatchHeader, "groups" | "payloadBytes">
-): ReadonlyArray<string> => {
-  const removed: Array<string> = []
+): GroupFacts => {
+  const { buffer, view } = bytes
+  const removals: Array<string> = []
+  let unsupported: string | undefined
   const end = payload + payloadBytes
   let position = payload
   for (let index = 0; index < groups && position + GROUP_HEADER_BYTES <= end; index++) {
     const start = position + GROUP_HEADER_BYTES + view.getUint8(position + 9)
-    const isRemoval = view.getUint8(position + 8) === groupKind.removal
-    if (isRemoval) removed.push(buffer.toString("latin1", position + GROUP_HEADER_BYTES, start))
-    position = start + view.getUint32(position, true)
+    const next = start + view.getUint32(position, true)
+    const kind = view.getUint8(position + 8)
+    if (kind === groupKind.removal) {
+      removals.push(buffer.toString("latin1", position + GROUP_HEADER_BYTES, start))
+    } else {
+      unsupported ??=
+        kind === groupKind.frames ? unsupportedFrame(view, start, Math.min(next, end)) : "unknown group kind"
+    }
+    position = next
   }
-  return removed
+  return { removals, unsupported }
+}
+
+const unsupportedFrame = (view: DataView, from: number, end: number): string | undefined => {
+  for (let at = from; at + FRAME_HEADER_BYTES <= end; at += frameBytes(view, at)) {
+    const fault = unsupportedFault(view, at)
+    if (fault !== undefined) return fault
+  }
+  return undefined
 }
 
 export interface JournalFileHeader {

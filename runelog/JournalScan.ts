@@ -11,10 +11,11 @@ import {
   BATCH_HEADER_BYTES,
   type BatchHeader,
   decodeJournalFileHeader,
+  type GroupFacts,
+  groupFacts,
   JOURNAL_PAGE_BYTES,
   JOURNAL_VERSION,
-  readBatchHeader,
-  removedLogs
+  readBatchHeader
 } from "./JournalBatch.ts"
 
 export interface FoundBatch extends BatchHeader {
@@ -23,6 +24,8 @@ export interface FoundBatch extends BatchHeader {
   readonly offset: number
   /** The logs that it removes; known of batches that are whole. */
   readonly removals: ReadonlyArray<string>
+  /** What in it only a newer build understands, if anything. */
+  readonly unsupported: string | undefined
   /** It is there a second time, in a file of its own. */
   readonly copied: boolean
 }
@@ -178,6 +181,8 @@ class Piece {
   }
 }
 
+const NO_FACTS: GroupFacts = { removals: [], unsupported: undefined }
+
 /** Adds every batch of a file from the floor on, wherever it starts. */
 const findBatches = async (
   piece: Piece,
@@ -197,9 +202,9 @@ const findBatches = async (
     if (fits && !piece.holds(offset, bytes)) await piece.move(offset, bytes)
     const isWhole = fits && hasPayload(piece, offset, header)
     if (header.sequence >= floor) {
-      const removals = isWhole ? removedLogs(piece.bytes, piece.place(offset) + BATCH_HEADER_BYTES, header) : []
+      const facts = isWhole ? groupFacts(piece.bytes, piece.place(offset) + BATCH_HEADER_BYTES, header) : NO_FACTS
       const batches = isWhole ? found.whole : found.torn
-      batches.push({ ...header, name, offset, removals, copied: false })
+      batches.push({ ...header, name, offset, ...facts, copied: false })
     }
     offset += isWhole ? alignPage(bytes) : JOURNAL_PAGE_BYTES
   }
@@ -251,6 +256,7 @@ const orderFault = (batch: FoundBatch, before: FoundBatch | undefined, expected:
   const { sequence } = batch
   if (sequence > expected) return `batch ${expected} is missing before batch ${sequence}`
   if (sequence < expected) return `batch ${sequence} is there twice`
+  if (batch.unsupported !== undefined) return `${batch.unsupported} in batch ${sequence}: a newer build wrote it`
   const follows = before === undefined || (batch.previousHeaderCrc === before.headerCrc && batch.nonce === before.nonce)
   return follows ? undefined : `batch ${sequence} does not continue the one before it`
 }

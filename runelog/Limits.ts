@@ -33,6 +33,12 @@ export const limits = {
   indexEveryBytes: 64 * KIB,
   /** Open descriptors the engine keeps for segments. */
   openFilesMax: 1024,
+  /** Pauses before work is tried again for which no file could be opened: the first, doubled up to the longest. */
+  reopenAfterMsMin: 50,
+  reopenAfterMsMax: 5_000,
+  /** The same for a seal that found no room. */
+  sealAfterMsMin: 1_000,
+  sealAfterMsMax: 60_000,
   /** Log states kept in memory while idle. */
   residentLogsMax: 20_000,
   /** Default page of a reader. */

@@ -1,15 +1,16 @@
 // The work behind the commits: writes pending frames to segments when they grow heavy, checkpoints
 // journal files that are full so that they can be recycled, makes new ones, and seals segments that
 // rotation closed. Everything goes through the thread pool in small pieces, so no append waits for it
-// unless the journal is truly out of room.
+// unless the journal is truly out of room. What cannot be opened is tried again; only what fails on an open file is fatal.
 import type { Committer } from "./Committer.ts"
 import { codeOf } from "./DiskFault.ts"
-import { asDiskError, DiskFull, isFull, SyncFailed, WriterPoisoned } from "./Errors.ts"
+import { asDiskError, isFull, isScarce, isUnopened, noRoomOf, SyncFailed, WriterPoisoned } from "./Errors.ts"
 import { Flusher } from "./Flusher.ts"
 import type { Journal } from "./Journal.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
 import type { MetaFile } from "./MetaFile.ts"
+import { type Later, Retry } from "./Retry.ts"
 import type { SegmentStore } from "./SegmentStore.ts"
 import type { Slabs } from "./Slabs.ts"
 
@@ -20,6 +21,7 @@ export interface MaintenanceOptions {
   readonly store: SegmentStore
   readonly slabs: Slabs
   readonly limits: Limits
+  readonly later: Later
   /** Seals the closed segments of a log. */
   readonly seal: (log: LogState) => Promise<void>
   /** Removes the files of a log whose removal is durable. */
@@ -54,11 +56,26 @@ export class Maintenance {
   private full = false
   /** A file could not be made for want of room; not tried again until somebody asks for room. */
   private growthBlocked = false
-  /** A seal found no room for its copy; the segments stay as they are until the next start. */
-  private sealBlocked = false
+  /** While it waits nothing is started: descriptors or memory ran out, which says nothing about the disk. */
+  private readonly reopening: Retry
+  /** While it waits no segment is sealed: the last seal found no room, or no descriptor. */
+  private readonly sealing: Retry
 
   constructor(options: MaintenanceOptions) {
     this.options = options
+    const { later, limits } = options
+    this.reopening = new Retry({
+      delayMsMin: limits.reopenAfterMsMin,
+      delayMsMax: limits.reopenAfterMsMax,
+      later,
+      run: () => this.tryAgain()
+    })
+    this.sealing = new Retry({
+      delayMsMin: limits.sealAfterMsMin,
+      delayMsMax: limits.sealAfterMsMax,
+      later,
+      run: () => this.wake()
+    })
     this.flusher = new Flusher({ ...options, onFlushed: () => this.committer.tellReady() })
   }
 
@@ -73,7 +90,7 @@ export class Maintenance {
     this.flusher.noteDurable(log, sequence)
     if (log.unsyncedSequence === sequence) this.unsynced.add(log)
     const closed = log.segments[log.durableSegments - 2]
-    const isSealDue = closed !== undefined && closed.seal === undefined && !this.sealBlocked
+    const isSealDue = closed !== undefined && closed.seal === undefined
     if (!isSealDue || this.closedSegments.has(log)) return
     this.closedSegments.add(log)
     // The state must stay until its seal: a second one of the same log would know nothing of it.
@@ -100,12 +117,12 @@ export class Maintenance {
    * each other: frames must leave the memory also while a checkpoint waits for the disk.
    */
   wake(): void {
+    if (this.stopped || this.reopening.isWaiting) return
     this.growJournal()
-    if (this.stopped) return
     if (this.roomWanted || (!this.full && (this.removals.size > 0 || this.checkpointDue))) this.start("free")
     if (this.full) return
     if (this.flusher.isDue) this.start("flush")
-    if (this.closedSegments.size > 0) this.start("seal")
+    if (this.closedSegments.size > 0 && !this.sealing.isWaiting) this.start("seal")
   }
 
   private start(task: Task): void {
@@ -122,10 +139,23 @@ export class Maintenance {
       if (task === "flush") await this.flusher.flushDue()
       else if (task === "seal") await this.sealAll()
       else await this.free()
+      this.reopening.succeeded()
     } catch (error) {
-      if (isFull(error)) this.noRoom(error)
+      if (isScarce(error)) this.postpone(error)
+      else if (isFull(error) || isUnopened(error)) this.noRoom(error)
       else this.poison(error)
     }
+  }
+
+  /** Appends go on while memory and journal have room; where they have none, those that wait are told. */
+  private postpone(error: unknown): void {
+    if (this.committer.needsRoom) this.committer.noRoomPossible(noRoomOf(error, this.options.path))
+    this.reopening.plan()
+  }
+
+  private tryAgain(): void {
+    if (this.committer.needsRoom) this.roomWanted = true
+    this.wake()
   }
 
   /**
@@ -154,7 +184,7 @@ export class Maintenance {
   /** A new file is filled beside all other work: waiting for a checkpoint is what it is there to avoid. */
   private growJournal(): void {
     const { journal } = this.options
-    if (!journal.wantsGrowth || this.growthBlocked || this.stopped) return
+    if (!journal.wantsGrowth || this.growthBlocked) return
     journal.grow().then(
       () => {
         this.full = false
@@ -162,7 +192,8 @@ export class Maintenance {
         this.wake()
       },
       (error) => {
-        if (isFull(error)) this.growthBlocked = true
+        if (isScarce(error)) this.postpone(error)
+        else if (isFull(error) || isUnopened(error)) this.growthBlocked = true
         else this.poison(error)
       }
     )
@@ -207,16 +238,21 @@ export class Maintenance {
     this.removals.delete(log)
   }
 
+  /** A log whose seal finds no room keeps its place: it is sealed when there is some. */
   private async sealAll(): Promise<void> {
     for (const log of this.closedSegments) {
-      await this.options
-        .seal(log)
-        .catch((error) => {
-          if (!isFull(error)) throw error
-          this.sealBlocked = true
-        })
-        .finally(() => this.sealDone(log))
+      try {
+        await this.options.seal(log)
+        this.sealDone(log)
+      } catch (error) {
+        if (!isFull(error) && !isUnopened(error)) {
+          this.sealDone(log)
+          throw error
+        }
+        this.sealing.plan()
+      }
     }
+    if (!this.sealing.isWaiting) this.sealing.succeeded()
   }
 
   private sealDone(log: LogState): void {
@@ -225,13 +261,13 @@ export class Maintenance {
 
   private noRoom(error: unknown): void {
     this.full = true
-    this.committer.noRoomPossible(new DiskFull({ path: this.options.path, reason: (error as Error).message }))
+    this.committer.noRoomPossible(noRoomOf(error, this.options.path))
   }
 
   /** What a call is told when its work fails; a disk that fails on a change fails for good. */
   failure(error: unknown): unknown {
-    const isFatal = error instanceof SyncFailed || (codeOf(error) !== undefined && !isFull(error))
-    if (!isFatal) return asDiskError(error, this.options.path)
+    const isOfDisk = codeOf(error) !== undefined && !isFull(error) && !isUnopened(error)
+    if (!(error instanceof SyncFailed || isOfDisk)) return asDiskError(error, this.options.path)
     this.poison(error)
     return this.committer.poisoned
   }
@@ -244,6 +280,8 @@ export class Maintenance {
   /** Waits for the work under way, then starts no more. */
   async stop(): Promise<void> {
     this.stopped = true
+    this.reopening.stop()
+    this.sealing.stop()
     await Promise.all(this.running.values())
   }
 }

@@ -9,6 +9,7 @@ import * as net from "node:net"
 import { join } from "node:path"
 import type { LockOutcome, LockOwner } from "./Disk.ts"
 import { codeOf, systemError } from "./DiskFault.ts"
+import { GuardUnusable } from "./Errors.ts"
 
 export type NodeLock = (directory: string) => Promise<LockOutcome>
 
@@ -122,18 +123,20 @@ const claimGuard =
     const path = join(fs.realpathSync(directory), guardFileName)
     if (Buffer.byteLength(path) > guardPathBytesMax) throw systemError("ENAMETOOLONG", "lock", directory)
     createOnce(path)
-    const database = new sqlite.DatabaseSync(path)
+    let database: InstanceType<typeof sqlite.DatabaseSync> | undefined
     try {
+      database = new sqlite.DatabaseSync(path)
       database.exec("PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE")
     } catch (error) {
-      database.close()
-      if (error instanceof Error && "errcode" in error && error.errcode === sqliteBusy) return undefined
-      throw error
+      database?.close()
+      if ((error as { readonly errcode?: unknown }).errcode === sqliteBusy) return undefined
+      throw new GuardUnusable({ path, reason: (error as Error).message })
     }
-    openGuards.add(database)
+    const held = database
+    openGuards.add(held)
     return async () => {
-      openGuards.delete(database)
-      database.close()
+      openGuards.delete(held)
+      held.close()
     }
   }
 
@@ -153,7 +156,8 @@ export const readOwner = (path: string): LockOwner | undefined => {
     const value: unknown = JSON.parse(fs.readFileSync(path, "utf8"))
     return isOwner(value) ? { pid: value.pid, startTicks: value.startTicks, bootId: value.bootId } : undefined
   } catch (error) {
-    if (codeOf(error) === "ENOENT" || error instanceof SyntaxError) return undefined
+    // Of a directory in its place the write that follows tells by name.
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "EISDIR" || error instanceof SyntaxError) return undefined
     throw error
   }
 }

@@ -2,7 +2,7 @@
 // hands over the parts, ready to take appends. Whatever goes wrong on the way, the lock is given back.
 import { randomBytes } from "node:crypto"
 import { dirname, resolve } from "node:path"
-import type { Disk, DiskLock } from "./Disk.ts"
+import type { Disk, DiskLock, LockOutcome } from "./Disk.ts"
 import { makeDiskNode } from "./DiskNode.ts"
 import {
   asDiskError,
@@ -16,6 +16,7 @@ import {
   WriterPoisoned
 } from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
+import { isUnsupported } from "./Frame.ts"
 import { Journal } from "./Journal.ts"
 import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
 import { copyLastBatch } from "./JournalCopy.ts"
@@ -28,10 +29,12 @@ import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Optio
 import { journalDirectory, logsDirectory, quarantineDirectory } from "./Paths.ts"
 import { Quarantine } from "./Quarantine.ts"
 import { type RecoveryReport, recover } from "./Recovery.ts"
+import { afterTimeout } from "./Retry.ts"
 import type { ScanFault } from "./Scan.ts"
 import { sealSegments } from "./Seal.ts"
 import { SegmentStore } from "./SegmentStore.ts"
 import { Slabs } from "./Slabs.ts"
+import { Watchers } from "./Watchers.ts"
 
 export interface Parts extends OpenLogOptions {
   readonly options: RunelogOptions
@@ -41,6 +44,7 @@ export interface Parts extends OpenLogOptions {
   readonly journal: Journal
   readonly slabs: Slabs
   readonly maintenance: Maintenance
+  readonly watchers: Watchers
 }
 
 export interface OpenDirectory {
@@ -66,8 +70,9 @@ const asOpenError = (error: unknown, path: string): unknown =>
 export const openDirectory = async (options: RunelogOptions): Promise<OpenDirectory> => {
   const limits = resolveLimits(options.limits)
   const disk = options.disk ?? makeDiskNode()
-  await disk.makeDirectory(options.directory)
-  const outcome = await disk.lock(options.directory)
+  const outcome = await lockDirectory(disk, options.directory).catch((error) => {
+    throw asOpenError(error, options.directory)
+  })
   if (outcome._tag === "Held") throw new DirectoryLocked({ path: options.directory, pid: outcome.owner?.pid })
   try {
     return await openLocked({ options, limits, disk, lock: outcome.lock })
@@ -75,6 +80,11 @@ export const openDirectory = async (options: RunelogOptions): Promise<OpenDirect
     await outcome.lock.release()
     throw asOpenError(error, options.directory)
   }
+}
+
+const lockDirectory = async (disk: Disk, directory: string): Promise<LockOutcome> => {
+  await disk.makeDirectory(directory)
+  return disk.lock(directory)
 }
 
 type Base = Pick<Parts, "options" | "limits" | "disk" | "lock">
@@ -182,7 +192,12 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
     limits,
     onSynced: (log) => maintenance.noteSynced(log)
   })
-  const opener: OpenLogOptions = { disk, files, store, quarantine, limits }
+  const watchers = new Watchers()
+  const onDamage = (damage: LogDamaged): void => {
+    options.onDamage?.(damage)
+    watchers.tell(damage.log)
+  }
+  const opener: OpenLogOptions = { disk, files, store, quarantine, limits, onDamage }
   const maintenance: Maintenance = new Maintenance({
     path: directory,
     journal,
@@ -190,10 +205,11 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
     store,
     slabs,
     limits,
+    later: options.later ?? afterTimeout,
     seal: (log) => sealClosed(opener, log),
     removeFiles: (log) => removeFiles(opener, log)
   })
-  return { ...opener, ...base, slabs, journal, maintenance }
+  return { ...opener, ...base, slabs, journal, maintenance, watchers }
 }
 
 const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
@@ -206,7 +222,7 @@ const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> =
 
 /** Whether the error means that the log is damaged; it is read-only from then on, and after a restart. */
 export const noteDamage = async (
-  { quarantine }: Pick<OpenLogOptions, "quarantine">,
+  { onDamage, quarantine }: Pick<OpenLogOptions, "onDamage" | "quarantine">,
   log: LogState,
   error: unknown
 ): Promise<boolean> => {
@@ -215,6 +231,9 @@ export const noteDamage = async (
   if (log.damage !== undefined || log.removing) return true
   const record = { log: log.name, ...fault }
   log.damage = new LogDamaged(record)
+  onDamage(log.damage)
+  // What only a newer build understands is no damage to it, and must not be recorded as one.
+  if (error instanceof FormatUnsupported || isUnsupported(fault.reason)) return true
   // Where the disk does not take the note, the next start finds the damage again.
   await quarantine.record(record).catch(() => undefined)
   return true

@@ -3,8 +3,8 @@
 // cut away here, to be written again from there; any other bad end is judged: torn (cut, a copy kept) or
 // damaged (read-only from there on). Nothing of a log that is known to be damaged is cut.
 import type { DiskFile } from "./Disk.ts"
-import { ForeignFile } from "./Errors.ts"
-import { frameEventId } from "./Frame.ts"
+import { ForeignFile, FormatUnsupported, LogDamaged } from "./Errors.ts"
+import { frameEventId, isUnsupported } from "./Frame.ts"
 import type { IndexContent } from "./IndexFile.ts"
 import { KIB } from "./Limits.ts"
 import { emptyLog, type LogState, type SegmentState } from "./LogState.ts"
@@ -67,7 +67,7 @@ const listSegments = async (options: OpenLogOptions, log: string): Promise<Found
   return { segments, indexes }
 }
 
-type Damage = ScanFault & { readonly segment: { readonly firstEventId: number } }
+type Damage = ScanFault & { readonly segment: { readonly firstEventId: number }; readonly unsupported?: true }
 
 /** An index is written after the segment beside it is durable: where only the index is left, acknowledged events are gone. */
 const missingSegment = async (
@@ -85,9 +85,16 @@ const missingSegment = async (
   return undefined
 }
 
-const recordDamage = async (options: OpenLogOptions, log: LogState, { segment, ...fault }: Damage): Promise<void> => {
+const recordDamage = async (
+  options: OpenLogOptions,
+  log: LogState,
+  { segment, unsupported, ...fault }: Damage
+): Promise<void> => {
   const file = options.store.segmentPath(log.name, segment)
-  log.damage = await options.quarantine.record({ log: log.name, file, ...fault })
+  const damage = { log: log.name, file, ...fault }
+  // What only a newer build understands is no damage to it, and must not be recorded as one.
+  if (unsupported === true || isUnsupported(fault.reason)) log.damage ??= new LogDamaged(damage)
+  else log.damage = await options.quarantine.record(damage)
 }
 
 /** A log whose first events are gone has no good prefix. */
@@ -108,13 +115,17 @@ const refuseGap = async (options: OpenLogOptions, log: LogState): Promise<void> 
 const settleEnd = async (options: OpenLogOptions, log: LogState, journalFirstId: number): Promise<void> => {
   while (log.segments.length > 0) {
     const segment = log.segments[log.segments.length - 1]!
-    const end = await loadLast(options, log, journalFirstId)
+    const end = await loadLast(options, log, journalFirstId).catch((error) => tooNew(error, journalFirstId))
     if (end._tag === "Good") return
     if (end._tag === "Dropped") {
       await dropSegment(options, log, segment)
       continue
     }
-    await recordDamage(options, log, { segment, ...end.fault })
+    await recordDamage(options, log, {
+      segment,
+      ...end.fault,
+      ...(end.unsupported === true ? { unsupported: true } : {})
+    })
     if (end.fault.offset > 0) return
     // Without its header a segment says nothing; the good prefix ends with the one before.
     log.segments.pop()
@@ -125,7 +136,13 @@ type LoadedEnd =
   | { readonly _tag: "Good" }
   /** Nothing in the file was ever acknowledged, or the journal has all of it. */
   | { readonly _tag: "Dropped" }
-  | { readonly _tag: "Damaged"; readonly fault: ScanFault }
+  | { readonly _tag: "Damaged"; readonly fault: ScanFault; readonly unsupported?: true }
+
+/** A segment of a newer build ends what can be read. While the journal goes on behind it, nothing is touched at all. */
+const tooNew = (error: unknown, journalFirstId: number): LoadedEnd => {
+  if (!(error instanceof FormatUnsupported) || Number.isFinite(journalFirstId)) throw error
+  return { _tag: "Damaged", fault: { offset: 0, reason: error.message }, unsupported: true }
+}
 
 interface Judged {
   readonly file: DiskFile

@@ -2,7 +2,7 @@
 // when it is first needed, and must then reach to the next one and belong between its neighbours.
 import type { Disk, DiskFile } from "./Disk.ts"
 import { codeOf } from "./DiskFault.ts"
-import { FormatUnsupported, SegmentCorrupt } from "./Errors.ts"
+import { FormatUnsupported, type LogDamaged, SegmentCorrupt } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
 import { frameEventId, framePreviousCrc } from "./Frame.ts"
 import { decodeIndex, type IndexContent } from "./IndexFile.ts"
@@ -20,6 +20,8 @@ export interface OpenLogOptions {
   readonly store: SegmentStore
   readonly quarantine: Quarantine
   readonly limits: Limits
+  /** Told of damage that was found in a log that is open. */
+  readonly onDamage: (damage: LogDamaged) => void
 }
 
 /** A segment of which only the name of its file is known. */

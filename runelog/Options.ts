@@ -1,10 +1,11 @@
 // What a runelog can be opened with, and the limits that follow from it: a batch must fit into a journal file and into
 // the memory for pending frames, or an append could wait for room that never comes.
 import type { Disk } from "./Disk.ts"
-import { LimitInvalid } from "./Errors.ts"
+import { LimitInvalid, type LogDamaged } from "./Errors.ts"
 import { FRAME_BODY_BYTES_MAX } from "./Frame.ts"
 import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
 import { limits as defaults, type Limits } from "./Limits.ts"
+import type { Later } from "./Retry.ts"
 import type { SyncMode } from "./SyncPolicy.ts"
 
 export interface RunelogOptions {
@@ -16,10 +17,14 @@ export interface RunelogOptions {
   readonly sync?: SyncMode
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number
+  /** Runs something later, and says how to call it off; a timer that keeps no process alive unless told. */
+  readonly later?: Later
   /** Random bytes as hex. */
   readonly randomHex?: (bytes: number) => string
   /** Told once when the writer stops for good because the disk failed; that may be inside an append. */
   readonly onPoison?: (error: Error) => void
+  /** Told of a log that was found damaged while it is open, and is read-only from then on. It must not throw. */
+  readonly onDamage?: (damage: LogDamaged) => void
   /** Deliberate defects, by which the crash tests show that they can fail. */
   readonly defect?: "recovery drops the last batch"
 }

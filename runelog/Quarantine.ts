@@ -16,6 +16,8 @@ const COPY_CHUNK_BYTES = 1024 * 1024
 export class Quarantine {
   private readonly disk: Disk
   private readonly directory: string
+  /** A record was removed, and no sync has covered that. */
+  private removedUnsynced = false
 
   constructor(disk: Disk, directory: string) {
     this.disk = disk
@@ -65,9 +67,14 @@ export class Quarantine {
 
   /** Forgets the record of a log that is removed; what was cut from it stays. */
   async forget(log: string): Promise<void> {
-    if (!(await this.disk.exists(this.recordPath(log)))) return
-    await this.disk.remove(this.recordPath(log))
+    if (await this.disk.exists(this.recordPath(log))) {
+      this.removedUnsynced = true
+      await this.disk.remove(this.recordPath(log))
+    }
+    // A sync that could not begin is made up for by the next call.
+    if (!this.removedUnsynced) return
     await this.disk.syncDirectory(this.directory)
+    this.removedUnsynced = false
   }
 
   /** Keeps bytes that exist nowhere else; returns where they are. */

@@ -7,7 +7,14 @@ import type { Group } from "./Batch.ts"
 import { Calls } from "./Calls.ts"
 import { Committer } from "./Committer.ts"
 import type { Entry } from "./Entry.ts"
-import { asDiskError, type JournalCorrupt, LogUnknown, type WriterPoisoned } from "./Errors.ts"
+import {
+  asDiskError,
+  type JournalCorrupt,
+  type LogDamaged,
+  LogUnknown,
+  type NoRoom,
+  type WriterPoisoned
+} from "./Errors.ts"
 import {
   type Imported,
   importEntries,
@@ -25,7 +32,7 @@ import type { RunelogOptions } from "./Options.ts"
 import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
 import { Residents } from "./Residents.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
-import { Watchers } from "./Watchers.ts"
+import type { Watchers } from "./Watchers.ts"
 
 export interface AppendOptions {
   /** The append may use the room that is kept for the last words of a turn when the disk is full. */
@@ -58,7 +65,7 @@ export class Runelog {
   private readonly removing = new Map<string, Promise<void>>()
   private readonly calls: Calls
   private readonly work: LogWork
-  private readonly watchers = new Watchers()
+  private readonly watchers: Watchers
   private closing: Promise<void> | undefined
   /** What recovery found at the last open. */
   readonly recovered: {
@@ -73,6 +80,7 @@ export class Runelog {
 
   private constructor({ clean, content, nonce, parts, report, sequence }: OpenDirectory) {
     this.parts = parts
+    this.watchers = parts.watchers
     this.residents = new Residents({
       open: (log) => this.openLog(log),
       logsMax: parts.limits.residentLogsMax,
@@ -145,6 +153,11 @@ export class Runelog {
   /** An append would be answered Busy. */
   get busy(): boolean {
     return this.committer.busy
+  }
+
+  /** Why nothing more can be appended to a log before a restart or a repair, as far as is known; nothing when it can. */
+  async refusal(log: string): Promise<LogDamaged | JournalCorrupt | WriterPoisoned | undefined> {
+    return (await this.find(log)).damage ?? this.readOnly ?? this.poisoned
   }
 
   /** The newest durable event of a log; 0 when there is none. */
@@ -249,6 +262,11 @@ export class Runelog {
       memoryBytes: slabs.bytes,
       sequence: this.committer.sequence
     }
+  }
+
+  /** Why appends are refused until there is room again, if they are. */
+  get noRoom(): NoRoom | undefined {
+    return this.committer.noRoom
   }
 
   get poisoned(): WriterPoisoned | undefined {

@@ -16,7 +16,8 @@ import {
   frameKind,
   frameKindOf,
   frameLastId,
-  framePreviousCrc
+  framePreviousCrc,
+  isUnsupported
 } from "./Frame.ts"
 import { SEGMENT_HEADER_BYTES } from "./Segment.ts"
 
@@ -168,7 +169,7 @@ export const scanFrames = async (file: DiskFile, from: ScanStart, options: ScanO
   return { offset, lastEventId: walk.nextEventId - 1, crc, openBatch, seal, fault }
 }
 
-/** Whether an intact frame starts anywhere in `[offset, endOffset)`: the mark of damage, as opposed to a torn end. */
+/** Whether an intact frame, of this build or a newer one, starts anywhere in `[offset, endOffset)`: the mark of damage, as opposed to a torn end. */
 export const findIntactFrame = async (
   file: DiskFile,
   offset: number,
@@ -185,7 +186,8 @@ export const findIntactFrame = async (
     )
     let start = bytes.buffer.indexOf("RUNE", 0, "latin1")
     while (start >= 0 && start < filled) {
-      if (checkFrame(bytes, start, filled) === undefined) return position + start
+      const fault = checkFrame(bytes, start, filled)
+      if (fault === undefined || isUnsupported(fault)) return position + start
       start = bytes.buffer.indexOf("RUNE", start + 1, "latin1")
     }
   }

@@ -127,20 +127,20 @@ const replace = async (
   place: { readonly at: number; readonly path: string; readonly temporary: string }
 ): Promise<void> => {
   const { disk, files, store } = options
-  const directory = store.logDirectory(log.name)
   const indexPath = store.indexPath(log.name, sealed)
   await files.forget(indexPath)
   if (await disk.exists(indexPath)) {
     await disk.remove(indexPath)
     // Should the exchange fail, the old segment stays without one, and must not count on it.
-    Object.assign(log.segments[place.at]!, { indexedEntries: 0, indexedBytes: 0 })
-    await store.trusted(directory, () => disk.syncDirectory(directory))
+    const old = log.segments[place.at]!
+    Object.assign(old, { indexedEntries: 0, indexedBytes: 0 })
+    await store.syncEntries(log, old)
   }
   await files.forget(place.path)
   await disk.rename(place.temporary, place.path)
   // Whatever fails from here on, the file is the new one.
   log.segments[place.at] = sealed
-  await store.trusted(directory, () => disk.syncDirectory(directory))
+  await store.syncEntries(log, sealed)
   await store.writeIndex(log, sealed)
 }
 

@@ -1,7 +1,7 @@
 // Moves durable frames from memory into segment files. Durability never depends on it: until a sync covers
 // them the frames are in the journal. Owns creation, writing, syncing and the `.idx` beside each segment.
 import type { Disk } from "./Disk.ts"
-import { isFull, SyncFailed } from "./Errors.ts"
+import { isFull, isUnopened, SyncFailed } from "./Errors.ts"
 import type { FileCache } from "./FileCache.ts"
 import { bytesIn, Gatherer, NO_HEADER } from "./Gatherer.ts"
 import { encodeIndex } from "./IndexFile.ts"
@@ -131,17 +131,31 @@ export class SegmentStore {
   /** Makes what is written of a segment durable, if it is not. */
   async syncSegment(log: LogState, segment: SegmentState): Promise<void> {
     if (!segment.unsynced) return
-    const { disk, files } = this.options
+    const { files } = this.options
     const path = this.segmentPath(log.name, segment)
     const { writtenBytes } = segment
     segment.unsynced = false
-    await this.trusted(path, () => files.use(path, (file) => file.sync()))
-    if (segment.entryUnsynced) {
-      await this.trusted(path, () => disk.syncDirectory(this.logDirectory(log.name)))
-      segment.entryUnsynced = false
+    try {
+      await this.trusted(path, () => files.use(path, (file) => file.sync()))
+      if (segment.entryUnsynced) await this.syncEntries(log, segment)
+    } catch (error) {
+      // Where no file could be opened it is tried again; every other failure ends all trust.
+      segment.unsynced = true
+      throw error
     }
     if (segment.index.ids.length - segment.indexedEntries >= INDEX_WRITE_ENTRIES)
       await this.writeIndex(log, segment, writtenBytes)
+  }
+
+  /** Makes the entries of the log's directory durable; until it succeeds, the segment counts as unsynced. */
+  async syncEntries(log: LogState, segment: SegmentState): Promise<void> {
+    const directory = this.logDirectory(log.name)
+    segment.entryUnsynced = true
+    await this.trusted(directory, () => this.options.disk.syncDirectory(directory)).catch((error) => {
+      segment.unsynced = true
+      throw error
+    })
+    segment.entryUnsynced = false
   }
 
   /** Writes the `.idx` of a segment that is synced up to `writtenBytes`, and its seal if it has one. */
@@ -160,7 +174,7 @@ export class SegmentStore {
       await files.use(path, (file) => file.write(content, 0, content.length, 0))
     } catch (error) {
       // It can be done without; what makes room must not fail for want of room.
-      if (isFull(error)) return
+      if (isFull(error) || isUnopened(error)) return
       throw error
     }
     segment.indexedEntries = written
@@ -189,9 +203,14 @@ export class SegmentStore {
     if (!this.rootUnsynced) return
     this.rootUnsynced = false
     const { directory, disk } = this.options
-    this.rootSyncing = this.trusted(directory, () => disk.syncDirectory(directory)).finally(() => {
-      this.rootSyncing = undefined
-    })
+    this.rootSyncing = this.trusted(directory, () => disk.syncDirectory(directory))
+      .catch((error) => {
+        this.rootUnsynced = true
+        throw error
+      })
+      .finally(() => {
+        this.rootSyncing = undefined
+      })
     await this.rootSyncing
   }
 
@@ -200,12 +219,13 @@ export class SegmentStore {
     if (this.failure !== undefined) throw this.failure
   }
 
-  /** Runs a sync whose failure ends all trust in syncs. */
+  /** Runs a sync whose failure ends all trust in syncs; one that could not begin leaves everything as it was. */
   async trusted(path: string, sync: () => Promise<void>): Promise<void> {
     this.refuseDistrusted()
     try {
       await sync()
     } catch (cause) {
+      if (isUnopened(cause)) throw cause
       this.failure ??= new SyncFailed({ path, cause })
       throw this.failure
     }

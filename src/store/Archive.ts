@@ -246,10 +246,12 @@ export class Archive implements ArchiveSource {
     await disk.syncDirectory(this.directory)
   }
 
-  /** Removes what unfinished archiving left behind. */
+  /** Removes what unfinished archiving left behind; a file that is being written now is not left behind. */
   private async sweep(): Promise<void> {
     for (const name of await this.entries()) {
-      if (name.endsWith(".tmp")) await removeIfThere(this.options.disk, `${this.directory}/${name}`)
+      if (!name.endsWith(".tmp")) continue
+      const remove = (): Promise<void> => removeIfThere(this.options.disk, `${this.directory}/${name}`)
+      await this.alone(name.slice(0, -`${SUFFIX}.tmp`.length), remove)
     }
   }
 

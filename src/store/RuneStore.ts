@@ -8,7 +8,10 @@ import { bodyBytes, type Entry, writtenOut } from "#runelog/Entry.ts"
 import {
   type AppendError as EngineAppendError,
   type ReadError as EngineReadError,
-  LogUnknown
+  type JournalCorrupt,
+  type LogDamaged,
+  LogUnknown,
+  type WriterPoisoned
 } from "#runelog/Errors.ts"
 import type { Page, RawPage, RawRequest } from "#runelog/Reader.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
@@ -67,6 +70,8 @@ const appendTags = tagsOf<AppendError>({
   Busy: true,
   EventIdOutOfOrder: true,
   DiskFull: true,
+  DiskFailed: true,
+  ResourcesScarce: true,
   WriterPoisoned: true,
   WriterClosed: true,
   JournalCorrupt: true,
@@ -82,6 +87,7 @@ const readTags = tagsOf<ReadError>({
   CursorBeyondEnd: true,
   ReadInvalid: true,
   DiskFailed: true,
+  ResourcesScarce: true,
   WriterClosed: true,
   ConversationUnknown: true,
   RuneUnreadable: true,
@@ -244,6 +250,11 @@ export class RuneStore {
       (await this.readLog(conversationId, request))
     if (page === undefined) throw new ConversationUnknown({ conversationId })
     return page
+  }
+
+  /** Why nothing more can be appended to a conversation before a restart or a repair; nothing when it can. */
+  refusalNow(conversationId: string): Promise<LogDamaged | JournalCorrupt | WriterPoisoned | undefined> {
+    return this.runelog.refusal(conversationId)
   }
 
   /** Frames as they lie in the log, in the caller's buffer; nothing when they have to be read as a page. */

@@ -195,8 +195,10 @@ const openTags = tagsOf<OpenError>({
   JournalCorrupt: true,
   DiskFull: true,
   DiskFailed: true,
+  ResourcesScarce: true,
   WriterPoisoned: true,
-  LimitInvalid: true
+  LimitInvalid: true,
+  GuardUnusable: true
 })
 
 export class StoreService extends Context.Service<StoreService, Store>()("echs/store/Store") {}

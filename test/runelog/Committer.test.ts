@@ -253,7 +253,7 @@ const heldCommit = async () => {
 describe("a commit", () => {
   it("is not acknowledged when the writer fails elsewhere meanwhile", async () => {
     const { appends, release, runelog, segment } = await heldCommit()
-    segment.reject(systemError("EIO", "open", "segment"))
+    segment.reject(systemError("EIO", "write", "segment"))
     while (runelog.poisoned === undefined) await turn()
     release()
     expect(await errorOf(appends[0]!)).toBe(runelog.poisoned)
@@ -265,7 +265,7 @@ describe("a commit", () => {
     appends.push(runelog.append("a", 2, [{ body: "y" }]), runelog.append("c", 1, [{ body: "z" }]))
     const waiting = outcomes(appends)
     await turn()
-    segment.reject(systemError("EIO", "open", "segment"))
+    segment.reject(systemError("EIO", "write", "segment"))
     while (runelog.poisoned === undefined) await turn()
     release()
     expect(await waiting).toEqual(["WriterPoisoned", "WriterPoisoned", "WriterPoisoned"])

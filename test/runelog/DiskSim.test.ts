@@ -495,6 +495,7 @@ describe("faults", () => {
   const calls: Record<Operation, (disk: DiskSim, file: DiskFile) => Promise<unknown>> = {
     create: (disk) => disk.open("/new", "create"),
     open: (disk) => disk.open("/a", "read"),
+    openDirectory: (disk) => disk.syncDirectory("/"),
     read: (_disk, file) => file.read(new Uint8Array(1), 0, 1, 0),
     write: (_disk, file) => put(file, filled(4, 1)),
     sync: (_disk, file) => file.sync(),

@@ -1,6 +1,7 @@
 // Goal: few files are open at once, none is closed in use, and a replaced one is opened anew. Method: a disk that counts.
 import { describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/Disk.ts"
+import { systemError } from "#runelog/DiskFault.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { FileCache } from "#runelog/FileCache.ts"
 import { errorOf, readFileOf, writeFileOf } from "./Fixture.ts"
@@ -94,5 +95,28 @@ describe("open files", () => {
     for (const error of await Promise.all(uses)) expect(error).toMatchObject({ code: "ENOENT" })
     await writeFileOf(disk, "/later", Buffer.from("now"))
     expect(await cache.use("/later", (file) => file.size())).toBe(3)
+  })
+
+  it("that nobody uses are closed when descriptors run out, and the one that is wanted is opened", async () => {
+    const paths = ["/a", "/b", "/c", "/d"]
+    const { counted, disk, opened } = await counting(paths)
+    const short = (): NodeJS.ErrnoException => systemError("EMFILE", "open", "/")
+    const cache = new FileCache(
+      { ...counted, open: (path, mode) => (opened() >= 2 ? Promise.reject(short()) : counted.open(path, mode)) },
+      10
+    )
+    for (const path of paths) expect(await cache.use(path, (file) => file.size())).toBe(2)
+    await cache.create("/e")
+    expect(opened()).toBeLessThanOrEqual(2)
+    // Those in use stay, so there is nothing left to give.
+    await cache.use("/a", () =>
+      cache.use("/b", async () => {
+        expect(await errorOf(cache.use("/c", (file) => file.size()))).toMatchObject({ code: "EMFILE" })
+        expect(opened()).toBe(2)
+      })
+    )
+    await cache.closeAll()
+    expect(opened()).toBe(0)
+    expect(await disk.exists("/e")).toBe(true)
   })
 })

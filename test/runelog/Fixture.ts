@@ -7,6 +7,7 @@ import type { Entry } from "#runelog/Entry.ts"
 import { KIB, type Limits } from "#runelog/Limits.ts"
 import type { RunelogOptions } from "#runelog/Options.ts"
 import type { Frame, ReadFilter } from "#runelog/Reader.ts"
+import type { Later } from "#runelog/Retry.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import { segmentFileName } from "#runelog/Segment.ts"
 
@@ -168,3 +169,34 @@ export const withCalls = (disk: Disk, calls: Partial<Disk>): Disk => ({
   lock: (path) => disk.lock(path),
   ...calls
 })
+
+/** Lets everything run that waits for a turn of the event loop and not for a timer. */
+export const settle = async (): Promise<void> => {
+  for (let turns = 0; turns < 100; turns++) await new Promise<void>((resolve) => setImmediate(resolve))
+}
+
+/** Timers that a test fires: what is planned, and with which pauses. */
+export const manualTimers = () => {
+  const planned = new Set<() => void>()
+  const delays: Array<number> = []
+  const later: Later = (delayMs, run) => {
+    delays.push(delayMs)
+    planned.add(run)
+    return () => void planned.delete(run)
+  }
+  const fire = async (): Promise<void> => {
+    for (const run of [...planned]) {
+      planned.delete(run)
+      run()
+    }
+    await settle()
+  }
+  return {
+    later,
+    fire,
+    delays,
+    get pending() {
+      return planned.size
+    }
+  }
+}

@@ -7,12 +7,12 @@ import {
   closeGroup,
   decodeJournalFileHeader,
   encodeJournalFileHeader,
+  groupFacts,
   groupKind,
   JOURNAL_PAGE_BYTES,
   openGroup,
   readBatchHeader,
   readGroups,
-  removedLogs,
   sealBatch
 } from "#runelog/JournalBatch.ts"
 import { flipBit } from "./Fixture.ts"
@@ -48,10 +48,10 @@ describe("a batch", () => {
     closeGroup(bytes, first, 20, 1)
     const end = openGroup(bytes, second + 20, groupKind.removal, Buffer.from("too"))
     closeGroup(bytes, second + 20, 0, 0)
-    expect(removedLogs(bytes, 0, { groups: 3, payloadBytes: end })).toEqual(["gone", "too"])
-    expect(removedLogs(bytes, 0, { groups: 1, payloadBytes: end })).toEqual(["gone"])
+    expect(groupFacts(bytes, 0, { groups: 3, payloadBytes: end }).removals).toEqual(["gone", "too"])
+    expect(groupFacts(bytes, 0, { groups: 1, payloadBytes: end }).removals).toEqual(["gone"])
     closeGroup(bytes, first, 2 ** 32 - 1, 1)
-    expect(removedLogs(bytes, 0, { groups: 3, payloadBytes: end })).toEqual(["gone"])
+    expect(groupFacts(bytes, 0, { groups: 3, payloadBytes: end }).removals).toEqual(["gone"])
   })
 
   it("has no header when any bit of it is flipped, or when there is no room for one", () => {

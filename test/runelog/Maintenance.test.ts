@@ -1,18 +1,27 @@
 // Goal: the work behind commits makes room without anybody waiting for long, survives a full disk, and stops at a failing
 // one. Method: small limits, so that every kind of work happens; a simulated disk.
 import { describe, expect, it } from "vitest"
+import { systemError } from "#runelog/DiskFault.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import { DiskFull, WriterPoisoned } from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
+import { endsInSeal } from "#runelog/Scan.ts"
 import { verify } from "#runelog/Verify.ts"
-import { contentOf, directory, entryOf, errorOf, fill, openSmall, withCalls } from "./Fixture.ts"
+import {
+  contentOf,
+  directory,
+  entryOf,
+  errorOf,
+  fill,
+  manualTimers,
+  openSmall,
+  segmentPath,
+  settle,
+  withCalls
+} from "./Fixture.ts"
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
-const settle = async (): Promise<void> => {
-  for (let turns = 0; turns < 100; turns++) await turn()
-}
 
 const tagOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
@@ -60,7 +69,7 @@ describe("the journal", () => {
       limits: { journalFilesMax: 4, journalFileBytes: 40 * KIB, segmentWriteBytes: 1024 * KIB }
     })
     await fill(runelog, "a", 1, 3)
-    disk.failNext("create", { code: "EIO" })
+    disk.failNext("rename", { code: "EIO" })
     let tag = "ok"
     for (let eventId = 4; tag === "ok" && eventId < 60; eventId++) {
       tag = await tagOf(runelog.append("a", eventId, [{ body: "x".repeat(3000) }]))
@@ -255,7 +264,7 @@ describe("sealing behind commits", () => {
     const disk = new DiskSim()
     const limits = { segmentBytes: 1000, segmentWriteBytes: 1024 * KIB }
     const runelog = await openSmall({ disk, limits })
-    disk.failNext("create", { code: "EIO", after: 1 })
+    disk.failNext("rename", { code: "EIO" })
     let head = 0
     for (let tag = "ok"; tag === "ok" && head < 200; await settle()) {
       tag = await tagOf(deltas(runelog, head + 1, head + 1))
@@ -269,22 +278,41 @@ describe("sealing behind commits", () => {
     expect(await again.head("a")).toBe(head)
   })
 
-  it("waits for the next start when there is no room for its copy, and appends go on", async () => {
+  it("waits when there is no room for its copy, while appends go on, and is made when there is", async () => {
     const disk = new DiskSim()
     const limits = { segmentBytes: 1000, segmentWriteBytes: 1024 * KIB }
-    const runelog = await openSmall({ disk, limits })
-    disk.failNext("create", { code: "ENOSPC", after: 1 })
-    await deltas(runelog, 1, 24)
+    const timers = manualTimers()
+    const runelog = await openSmall({ disk, limits, later: timers.later })
+    const isSealed = async (): Promise<boolean> => {
+      const file = await disk.open(segmentPath("a", 1), "read")
+      return endsInSeal(file, await file.size())
+    }
+    let refusals = 0
+    disk.onOperation = ({ operation, path }) => {
+      const isCopy = operation === "create" && path.endsWith(".seg.tmp")
+      if (isCopy && refusals-- > 0) throw systemError("ENOSPC", "open", path)
+    }
+    refusals = 3
+    for (let head = 0; head < 24; head += 4) {
+      await deltas(runelog, head + 1, head + 4)
+      await settle()
+    }
+    expect(await isSealed()).toBe(false)
+    expect(timers.delays).toEqual([1_000])
+    await timers.fire()
+    await timers.fire()
+    expect(await isSealed()).toBe(false)
+    expect(timers.delays).toEqual([1_000, 2_000, 4_000])
+    await timers.fire()
+    expect(await isSealed()).toBe(true)
+    expect(timers.pending).toBe(0)
+    // A seal that went well makes the next pause short again.
+    refusals = 1
+    await deltas(runelog, 25, 60)
     await settle()
-    disk.clearFaults()
-    await deltas(runelog, 25, 40)
-    expect(runelog.poisoned).toBeUndefined()
+    expect(timers.delays.slice(3)).toEqual([1_000])
     await runelog.close()
-    expect((await verify({ directory, disk })).problems).toEqual([])
-    const again = await openSmall({ disk, limits })
-    await deltas(again, 41, 44)
-    await again.seal("a")
-    await again.close()
+    expect(timers.pending).toBe(0)
     expect((await verify({ directory, disk })).problems).toEqual([])
   })
 })

@@ -75,7 +75,14 @@ const partsOf = (disk: Disk): OpenLogOptions => {
     limits: resolved,
     onSynced: () => undefined
   })
-  return { disk, files, store, quarantine: new Quarantine(disk, `${directory}/quarantine`), limits: resolved }
+  return {
+    disk,
+    files,
+    store,
+    quarantine: new Quarantine(disk, `${directory}/quarantine`),
+    limits: resolved,
+    onDamage: () => undefined
+  }
 }
 
 /** The log as it is before any of its segments was opened. */

@@ -320,7 +320,14 @@ describe("a reader and a removal", () => {
     const files = new FileCache(disk, 1)
     const slabs = new Slabs(resolved.slabBytes)
     const store = new SegmentStore({ disk, directory, files, slabs, limits: resolved, onSynced: () => undefined })
-    const options = { disk, files, store, quarantine: new Quarantine(disk, directory), limits: resolved }
+    const options = {
+      disk,
+      files,
+      store,
+      quarantine: new Quarantine(disk, directory),
+      limits: resolved,
+      onDamage: () => undefined
+    }
     const waiting: Array<Promise<unknown>> = []
     await log.gate.exclusive(async () => {
       waiting.push(errorOf(readPage(options, log, { after: 0, bytesMax: 100 })))

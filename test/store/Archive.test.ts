@@ -373,6 +373,41 @@ describe("what a crash interrupted", () => {
     await subject.runelog.close()
   })
 
+  it("lets an archive that is being written alone", async () => {
+    const disk = new DiskSim()
+    const held = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const slow: Disk = {
+      open: async (path, mode) => {
+        const file = await disk.open(path, mode)
+        if (mode !== "create" || !path.endsWith(".arc.tmp")) return file
+        begun.resolve()
+        await held.promise
+        return file
+      },
+      makeDirectory: (path) => disk.makeDirectory(path),
+      list: (path) => disk.list(path),
+      rename: (from, to) => disk.rename(from, to),
+      remove: (path) => disk.remove(path),
+      removeTree: (path) => disk.removeTree(path),
+      exists: (path) => disk.exists(path),
+      syncDirectory: (path) => disk.syncDirectory(path),
+      lock: (path) => disk.lock(path)
+    }
+    const subject = await open(slow, "/data")
+    const scribe = longLife(1)
+    await closed(subject, scribe)
+    const archived = subject.archive.commit(scribe.conversationId)
+    await begun.promise
+    const settled = subject.archive.settle([])
+    for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+    held.resolve()
+    expect((await archived).head).toBe(scribe.runes.length)
+    await settled
+    expect(await subject.archive.verify(scribe.conversationId)).toMatchObject({ head: scribe.runes.length })
+    await subject.runelog.close()
+  })
+
   it("does not touch what this process just brought back", async () => {
     const subject = await open(new DiskSim(), "/data")
     const scribe = longLife()

@@ -83,6 +83,7 @@ export const permissions: ReadonlyArray<Permission> = [
     reaches: "files",
     modules: ["node:fs", "node:fs/promises"],
     allowed: [
+      "runelog/DescriptorReserve.ts",
       "runelog/DiskNode.ts",
       "runelog/NodeLock.ts",
       "src/config/",

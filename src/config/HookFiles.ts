@@ -1,8 +1,9 @@
 // Files of hooks as they are on disk, and the list of contents that a person has trusted: `<data>/trusted_hooks.json`,
 // for its owner alone.
 import { createHash } from "node:crypto"
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { makeDirectories } from "./ServerFiles.ts"
 
 /** A larger file is not read at all. */
 const bytesMax = 1_048_576
@@ -65,7 +66,7 @@ export const readTrusted = (dataDirectory: string): ReadonlyArray<TrustedHooks> 
 
 const writeTrusted = (dataDirectory: string, trusted: ReadonlyArray<TrustedHooks>): void => {
   const path = trustPath(dataDirectory)
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  makeDirectories(dataDirectory)
   writeFileSync(`${path}.new`, `${JSON.stringify(trusted, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }

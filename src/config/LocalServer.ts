@@ -1,10 +1,10 @@
 // What a local tool reads to find and enter the server of a data directory, and the named tokens that an owner hands out.
 // Read anew every time: a server that was restarted may listen elsewhere.
 import { randomBytes } from "node:crypto"
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { configPath, readConfigFile } from "./Explain.ts"
-import type { ServerInfo } from "./ServerFiles.ts"
+import { makeDirectories, type ServerInfo } from "./ServerFiles.ts"
 import { SettingInvalid } from "./Settings.ts"
 
 const ownerOnly = 0o600
@@ -71,7 +71,7 @@ export const readNamedTokens = (dataDirectory: string): ReadonlyArray<StoredToke
 const writeNamedTokens = (dataDirectory: string, tokens: ReadonlyArray<StoredToken>): void => {
   const path = configPath(dataDirectory)
   const { tokens: _before, ...rest } = readConfigFile(dataDirectory)
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  makeDirectories(dataDirectory)
   writeFileSync(`${path}.new`, `${JSON.stringify({ ...rest, tokens }, null, 2)}\n`, { mode: ownerOnly })
   renameSync(`${path}.new`, path)
 }

@@ -13,7 +13,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { open, readFile, realpath } from "node:fs/promises"
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 
 export interface ServerInfo {
   readonly url: string
@@ -28,16 +28,40 @@ const TOKEN_BYTES = 32
 const tokenPath = (dataDirectory: string): string => join(dataDirectory, "token")
 const infoPath = (dataDirectory: string): string => join(dataDirectory, "server.json")
 
+/**
+ * Makes a directory and its missing parents, one by one: the recursive call of Node never returns where the system answers
+ * that a parent is missing although it is there, as /proc does.
+ */
+export const makeDirectories = (path: string): void => {
+  const missing: Array<string> = []
+  for (let at = path; !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.push(at)
+  for (const directory of missing.reverse()) mkdirSync(directory, { mode: 0o700 })
+}
+
+/** What a header can carry, and long enough not to be guessed. */
+const USABLE_TOKEN = /^[\x21-\x7e]{32,512}$/
+
+/** The file is there and holds nothing that could be asked for. */
+export class TokenUnusable extends Error {
+  override readonly name = "TokenUnusable"
+  readonly _tag = "TokenUnusable"
+
+  constructor(path: string) {
+    super(`${path} holds no usable token (32 to 512 visible ASCII characters); remove it to get a new one`)
+  }
+}
+
 /** The token of the data directory, made on first use: 256 random bits. */
 export const ensureToken = (dataDirectory: string): string => {
   const path = tokenPath(dataDirectory)
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  makeDirectories(dataDirectory)
   if (!existsSync(path)) {
     writeFileSync(path, `${randomBytes(TOKEN_BYTES).toString("base64url")}\n`, { mode: OWNER_ONLY, flag: "wx" })
   }
+  if (!statSync(path).isFile()) throw new TokenUnusable(path)
   chmodSync(path, OWNER_ONLY)
   const token = readFileSync(path, "utf8").trim()
-  if (token.length < 32) throw new Error(`${path} holds no usable token; remove it to get a new one`)
+  if (!USABLE_TOKEN.test(token)) throw new TokenUnusable(path)
   return token
 }
 
@@ -77,7 +101,7 @@ const OTHERS_WRITE = 0o022
 
 /** Makes the data directory for its owner alone, and refuses one that is not. */
 export const claimDirectory = (dataDirectory: string): void => {
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  makeDirectories(dataDirectory)
   const { mode, uid } = statSync(dataDirectory)
   const self = process.geteuid?.()
   if (self !== undefined && uid !== self)

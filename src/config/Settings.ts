@@ -57,7 +57,9 @@ const readConfig = (dataDirectory: string): Config => {
   try {
     text = readFileSync(path, "utf8")
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
+    const { code } = error as NodeJS.ErrnoException
+    // Where the data directory itself is none, whoever makes it says so.
+    if (code === "ENOENT" || code === "ENOTDIR") return {}
     throw new SettingInvalid(path, (error as Error).message)
   }
   try {

@@ -1,7 +1,8 @@
 // The list of goals that may have worktrees somewhere: `<data>/worktrees.json`. It outlives the server, so that what a
 // goal left behind is found again after a crash, wherever its workspace is.
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { makeDirectories } from "./ServerFiles.ts"
 
 export interface WorktreeEntry {
   readonly conversation_id: string
@@ -32,7 +33,7 @@ export const writeWorktrees = (dataDirectory: string, entries: ReadonlyArray<Wor
     rmSync(path, { force: true })
     return
   }
-  mkdirSync(dataDirectory, { recursive: true })
+  makeDirectories(dataDirectory)
   writeFileSync(`${path}.new`, `${JSON.stringify(entries, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }

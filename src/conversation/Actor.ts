@@ -75,11 +75,12 @@ export class Actor {
   private drainWaiters: Array<() => void> | undefined
   readonly state: ConversationState
 
-  constructor(options: ActorOptions, state: ConversationState, listener: ActorListener) {
+  constructor(options: ActorOptions, state: ConversationState, listener: ActorListener, readOnly?: LogRefused) {
     this.options = options
     this.state = state
     this.listener = listener
     this.durable = state.head
+    this.over = readOnly
   }
 
   get conversationId(): ConversationId {
@@ -246,6 +247,11 @@ export class Actor {
     if (this.outstanding > 0 || this.drainWaiters === undefined) return
     for (const resolve of this.drainWaiters.splice(0)) resolve()
     this.drainWaiters = undefined
+  }
+
+  /** The log takes no more runes, whoever found that out: nothing is tried any more, and whoever waits is told. */
+  refuseAll(cause: unknown): void {
+    if (this.over === undefined) this.fail(cause)
   }
 
   private fail(cause: unknown): LogRefused {

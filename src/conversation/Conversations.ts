@@ -9,7 +9,7 @@ import { resolveAfterCrash } from "../machine/Recovery.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId } from "../rune/Ids.ts"
-import type { AnyRune } from "../rune/Rune.ts"
+import { type AnyRune, isKnown } from "../rune/Rune.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
 import { policyIssue } from "../tool/policy/Rule.ts"
@@ -19,7 +19,8 @@ import {
   CommandRefused,
   ConversationUnknown,
   ConversationUnreadable,
-  type LogRefused,
+  LogRefused,
+  RuneNewer,
   RuntimeClosed
 } from "./Errors.ts"
 import { limits } from "./Limits.ts"
@@ -33,6 +34,8 @@ export interface ConversationLog extends RuneSink {
   readonly snapshot: (conversationId: ConversationId) => Promise<ConversationState | undefined>
   /** Reads the state before it returns; later changes are not its business. Tells how many characters it was. */
   readonly saveSnapshot: (state: ConversationState) => Promise<number>
+  /** Why nothing more can be appended before a restart or a repair; nothing when it can. */
+  readonly refusal?: (conversationId: ConversationId) => Promise<unknown>
   /** The conversation has left memory; what others keep of it may go too. */
   readonly rest?: (conversationId: ConversationId) => void
   /** How the log drops superseded deltas of a conversation at rest. */
@@ -75,6 +78,21 @@ export interface Recovered {
   /** Conversations that go on by themselves. */
   readonly resumed: number
   readonly failed: ReadonlyArray<unknown>
+}
+
+interface ReadConversation {
+  readonly state: ConversationState
+  readonly snapshotAt: number
+  /** Something that only a newer build understands: the state is not the whole truth. */
+  readonly newer: RuneNewer | undefined
+}
+
+/** The first rune that this build cannot fold and that may matter. Those of the system are notes, and change nothing. */
+const newerRune = (conversation_id: ConversationId, runes: ReadonlyArray<AnyRune>): RuneNewer | undefined => {
+  const found = runes.find((rune) => !isKnown(rune) && !String(rune.kind).startsWith("system."))
+  if (found === undefined) return undefined
+  const { event_id, kind, schema_version } = found
+  return new RuneNewer({ conversation_id, event_id, kind, schema_version })
 }
 
 /** Causes that no later append of this process can get around. */
@@ -231,8 +249,10 @@ export class Conversations {
   private async loadNow(conversationId: ConversationId): Promise<Resident> {
     try {
       await this.draining.get(conversationId)
-      const { snapshotAt, state } = await this.read(conversationId)
+      const { newer, snapshotAt, state } = await this.read(conversationId)
+      const refusal = (await this.options.log.refusal?.(conversationId)) ?? newer
       if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
+      if (refusal !== undefined) return this.adopt(state, refusal)
       this.options.onLoaded?.(state)
       const { drafts } = resolveAfterCrash(state, { at_ms: this.options.clock.nowMs() })
       const resident = this.adopt(state)
@@ -246,21 +266,30 @@ export class Conversations {
   }
 
   /** The fold of the log, from the newest snapshot on. */
-  private async read(id: ConversationId): Promise<{ state: ConversationState; snapshotAt: number }> {
+  private async read(id: ConversationId): Promise<ReadConversation> {
     const { log } = this.options
-    let state = (await log.snapshot(id)) ?? emptyConversation(id)
+    const snapshot = await log.snapshot(id)
+    // What a fold has skipped is looked at again: a newer build may understand it, and this one must say what it was.
+    let state = snapshot === undefined || snapshot.unknown_runes > 0 ? emptyConversation(id) : snapshot
     const snapshotAt = state.head
+    let newer: RuneNewer | undefined
     try {
-      for await (const runes of log.pages(id, state.head)) state = fold(runes, state)
+      for await (const runes of log.pages(id, state.head)) {
+        state = fold(runes, state)
+        if (state.unknown_runes > 0) newer ??= newerRune(id, runes)
+      }
     } catch (cause) {
       throw new ConversationUnreadable({ conversation_id: id, after: state.head, cause })
     }
     if (state.head === 0) throw new ConversationUnknown({ conversation_id: id })
-    return { state, snapshotAt }
+    return { state, snapshotAt, newer }
   }
 
-  private adopt(state: ConversationState): Resident {
-    const resident = new Resident(this.household, state)
+  /** Where the log takes no more runes, work could only be paid for and lost: there is none. */
+  private adopt(state: ConversationState, refusal?: unknown): Resident {
+    const { conversation_id } = state
+    const readOnly = refusal === undefined ? undefined : new LogRefused({ conversation_id, cause: refusal })
+    const resident = new Resident(this.household, state, readOnly)
     this.touch(resident)
     this.sweepLater()
     if (this.loaded.size > this.residentMax) this.evict()
@@ -289,6 +318,14 @@ export class Conversations {
     this.options.onLogRefused?.(error)
     // Only the log knows whether there is work: what memory says is ahead of it.
     if (!isForGood(error.cause)) this.loadLater(id)
+  }
+
+  /** The log takes no more runes, of one conversation or of all: their work stops now. They can still be looked at. */
+  stopWriting(cause: unknown, conversationId?: string): void {
+    for (const resident of [...this.loaded.values()]) {
+      const isMeant = conversationId === undefined || resident.actor.conversationId === conversationId
+      if (isMeant) resident.actor.refuseAll(cause)
+    }
   }
 
   /** Work that a full disk or the like has stopped goes on by itself when there is room again. */
@@ -341,9 +378,10 @@ export class Conversations {
   private leave(resident: Resident): boolean {
     const id = resident.actor.conversationId
     if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
+    const isReadOnly = resident.actor.ended !== undefined
     this.forget(resident)
-    if (resident.isSnapshotDue) this.saveSnapshot(resident)
-    const isThinned = this.thinning.add(id, { isOver: isOver(resident.state) })
+    if (resident.isSnapshotDue && !isReadOnly) this.saveSnapshot(resident)
+    const isThinned = !isReadOnly && this.thinning.add(id, { isOver: isOver(resident.state) })
     if (!isThinned) this.options.log.rest?.(id)
     return true
   }

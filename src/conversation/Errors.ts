@@ -66,5 +66,18 @@ export class ConversationUnreadable extends Data.TaggedError("ConversationUnread
   }
 }
 
+/** A newer build wrote what this one cannot fold. Going on from a state that lacks it could undo what was decided. */
+export class RuneNewer extends Data.TaggedError("RuneNewer")<{
+  readonly conversation_id: string
+  readonly event_id: number
+  readonly kind: string
+  readonly schema_version: number
+}> {
+  override get message() {
+    const what = `event ${this.event_id} of ${this.conversation_id} is ${this.kind}, version ${this.schema_version}`
+    return `${what}, which this build does not know: the conversation is read-only here; use the build that wrote it`
+  }
+}
+
 export type LoadError = ConversationUnknown | ConversationUnreadable | RuntimeClosed
 export type SubmitError = CommandRefused | ConversationBusy | LogRefused | LoadError

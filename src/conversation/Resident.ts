@@ -48,9 +48,10 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   snapshotAt = 0
   snapshotChars = 0
 
-  constructor(household: Household, state: ConversationState) {
+  /** One that is read-only can be looked at; it takes no command and does no work. */
+  constructor(household: Household, state: ConversationState, readOnly?: LogRefused) {
     this.household = household
-    this.actor = new Actor(household.actor, state, this)
+    this.actor = new Actor(household.actor, state, this, readOnly)
     this.reactor = new Reactor(household.reactor, this)
   }
 
@@ -65,7 +66,7 @@ export class Resident implements ActorListener, ReactorHost, Employer {
 
   /** There is something to do that may be done now. */
   get hasWork(): boolean {
-    return pendingEffects(this.state).some((pending) => !("held" in pending))
+    return this.actor.ended === undefined && pendingEffects(this.state).some((pending) => !("held" in pending))
   }
 
   /**
@@ -81,7 +82,8 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   }
 
   changed(signal: AbortSignal): Promise<void> {
-    return this.reactor.changed(signal)
+    // Where no command is taken nothing changes any more.
+    return this.actor.ended === undefined ? this.reactor.changed(signal) : Promise.reject(this.actor.ended)
   }
 
   perform(pending: Pending): Effect.Effect<void> {

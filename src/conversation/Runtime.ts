@@ -97,6 +97,7 @@ const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): Conve
   ...(pressure.thinner === undefined ? {} : { thinner: pressure.thinner }),
   snapshot: async (conversationId) => snapshots?.newest(conversationId),
   saveSnapshot: async (state) => (await snapshots?.save(state)) ?? 0,
+  refusal: (conversationId) => store.refusalNow(conversationId),
   pages: (conversationId, after) => runesAfter(store, conversationId, after)
 })
 

@@ -103,19 +103,31 @@ export class Shelf {
     return windowFigures(store, { conversations, sinceMs, leftOut: changed.length - conversations.length })
   }
 
-  read(
+  /** Of a conversation that can only be read, the end is an error that says so: more was there, or was to come. */
+  async read(
     conversationId: string,
     request: { readonly after: number; readonly bytesMax: number; readonly visibilityMax: "public" | "internal" }
   ): Promise<Page> {
-    return this.parts.store.runes.readBytesNow(conversationId, request)
+    const { runes } = this.parts.store
+    const page = await runes.readBytesNow(conversationId, request)
+    if (page.next > request.after) return page
+    const refusal = await runes.refusalNow(conversationId)
+    if (refusal !== undefined) throw refusal
+    return page
   }
 
   readRaw(conversationId: string, request: RawRequest): Promise<RawPage | undefined> {
     return this.parts.store.runes.readRawNow(conversationId, request)
   }
 
+  /** The newest event; 0 of what does not exist. Of what is damaged from its first event on, an error. */
   async head(conversationId: string): Promise<number> {
-    return isConversationId(conversationId) ? this.parts.store.runes.headNow(conversationId) : 0
+    if (!isConversationId(conversationId)) return 0
+    const { runes } = this.parts.store
+    const head = await runes.headNow(conversationId)
+    const refusal = head === 0 ? await runes.refusalNow(conversationId) : undefined
+    if (refusal?._tag === "LogDamaged") throw refusal
+    return head
   }
 
   watch(conversationId: string, listener: () => void): () => void {

@@ -3,6 +3,7 @@
 // unfinished when it stops goes on at the next start.
 import * as Cause from "effect/Cause"
 import * as Redacted from "effect/Redacted"
+import { type DescriptorPlan, descriptorLimit, descriptorPlan } from "../config/Descriptors.ts"
 import { createNamedToken, readNamedTokens, removeNamedToken } from "../config/LocalServer.ts"
 import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
@@ -58,7 +59,10 @@ export interface ServeOptions {
   readonly hooks?: RuntimeOptions["hooks"]
   readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
   readonly door?: Partial<
-    Pick<ServerOptions, "stalledMs" | "helloWithinMs" | "headersWithinMs" | "pingEveryMs" | "connectionsMax">
+    Pick<
+      ServerOptions,
+      "stalledMs" | "helloWithinMs" | "headersWithinMs" | "pingEveryMs" | "connectionsMax" | "socketsMax"
+    >
   >
   /** Asked to stop by an admin; without it nobody can ask. Tokens are then kept in the settings of the data directory. */
   readonly onStop?: (reason: string) => void
@@ -203,16 +207,29 @@ const runtimeOf = (
 
 /** What the runtime reports to, once it is there. */
 interface Door {
+  readonly descriptors: DescriptorPlan
   server: Server | undefined
+  conversations: Conversations | undefined
   traces: Traces | undefined
 }
 
-const openStore = (options: ServeOptions, log: Log): Promise<Store> =>
+const openStore = (options: ServeOptions, log: Log, door: Door): Promise<Store> =>
   Store.open({
     directory: options.dataDirectory,
     ...(options.disk === undefined ? {} : { disk: options.disk }),
     snapshotShape,
-    runelog: { onPoison: (error) => log.write("error", "the log writes no more", { cause: describeError(error) }) },
+    runelog: {
+      limits: { openFilesMax: door.descriptors.logFilesMax },
+      onPoison: (error) => {
+        log.write("error", "the log writes no more", { cause: describeError(error) })
+        // Not inside the append that found it.
+        setImmediate(() => door.conversations?.stopWriting(error))
+      },
+      onDamage: (damage) => {
+        log.write("error", "a conversation is read-only from now on", { cause: describeError(damage) })
+        setImmediate(() => door.conversations?.stopWriting(damage, damage.log))
+      }
+    },
     onSnapshotReport: (report) => log.write("warn", "a snapshot was not used", { ...report }),
     onCatalogFault: (fault) => log.write("warn", "the catalogue had to be mended", { ...fault })
   })
@@ -222,7 +239,9 @@ const makeDoor = (options: ServeOptions, log: Log): Door => {
   const onFailure = (error: unknown): void =>
     log.write("warn", "traces could not be delivered", { cause: describeError(error) })
   return {
+    descriptors: descriptorPlan(descriptorLimit()),
     server: undefined,
+    conversations: undefined,
     traces: otlpEndpoint === undefined ? undefined : new Traces({ endpoint: otlpEndpoint, version, onFailure })
   }
 }
@@ -245,12 +264,13 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const log = makeLog({ level: options.logLevel ?? "info", nowMs: () => Date.now(), writeLine })
   claimDirectory(dataDirectory)
   const token = options.token ?? ensureToken(dataDirectory)
-  const store = await openStore(options, log)
+  const door = makeDoor(options, log)
+  const store = await openStore(options, log, door)
   const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
   try {
-    const door = makeDoor(options, log)
     const runtime = runtimeOf(options, { store, ...assembled }, log, () => door)
     const conversations = makeConversations(runtime)
+    door.conversations = conversations
     const { extensions } = assembled
     extensions?.attach(conversations)
     assembled.attach?.(conversations)
@@ -259,7 +279,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
     const approvals = approvalsOf(conversations, assembled, log)
     door.server = await Server.listen({
-      ...options.door,
+      ...ofMachine(options, door, store),
       host,
       port,
       tokens: tokensOf(options, token),
@@ -276,8 +296,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       version,
       log,
       nowMs: () => Date.now(),
-      monotonicMs: () => performance.now(),
-      figures: () => figuresOf(store)
+      monotonicMs: () => performance.now()
     })
     const { server, traces } = door
     writeServerInfo(dataDirectory, { url: server.url, pid: process.pid, started_ms: Date.now(), version })
@@ -308,6 +327,19 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     throw error
   }
 }
+
+/** What the machine allows the door, and what the store says about itself. */
+const ofMachine = (options: ServeOptions, { descriptors }: Door, store: Store) => ({
+  connectionsMax: descriptors.connectionsMax,
+  socketsMax: descriptors.socketsMax,
+  ...options.door,
+  writable: () => writeRefusal(store),
+  figures: () => figuresOf(store)
+})
+
+/** Why the server takes no runes of any conversation now, if it does not. */
+const writeRefusal = ({ runelog }: Store): string | undefined =>
+  (runelog.readOnly ?? runelog.poisoned ?? runelog.noRoom)?.message
 
 /** What the door needs of hooks and of tools that clients run. */
 const pickServices = ({ beforePrompt, remoteTools }: Extensions) => ({ beforePrompt, remoteTools })

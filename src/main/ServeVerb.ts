@@ -107,12 +107,15 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener("abort", () => resolve(), { once: true })
   })
 
-const whyNot = (error: unknown): string | undefined => {
+/** What the machine refused, or what was found, in one sentence; nothing for what is a defect. */
+const whyNot = (error: unknown, directory: string): string | undefined => {
   if (error instanceof BindRefused || error instanceof DirectoryShared || error instanceof SettingInvalid)
     return error.message
-  const { _tag, code, message } = error as { _tag?: string; code?: string; message?: string }
-  const isExpected = _tag !== undefined || code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL"
-  return isExpected ? message : undefined
+  const { _tag, code, message, path, syscall } = error as Partial<NodeJS.ErrnoException> & { _tag?: string }
+  if (_tag !== undefined) return message
+  if (code === undefined || syscall === undefined) return undefined
+  const isOfData = path === undefined ? false : path.startsWith(directory) || directory.startsWith(path)
+  return isOfData ? `${directory} cannot hold the data: ${message}; name another place with --data` : message
 }
 
 export const makeServe = (parts: ServeParts): Verb => ({
@@ -126,8 +129,8 @@ export const makeServe = (parts: ServeParts): Verb => ({
       return exitCode.usage
     }
     const stop = terminal.interruption()
+    const directory = dataDirectory(parts.environment, values.data)
     try {
-      const directory = dataDirectory(parts.environment, values.data)
       const settings = serverSettings(parts.environment, directory, values)
       const asked = new AbortController()
       const onStop = (): void => asked.abort()
@@ -140,7 +143,7 @@ export const makeServe = (parts: ServeParts): Verb => ({
       setTimeout(() => process.exit(exitCode.done), limits.exitWithinMs).unref()
       return exitCode.done
     } catch (error) {
-      const reason = whyNot(error)
+      const reason = whyNot(error, directory)
       if (reason === undefined) throw error
       terminal.complain(`echs serve: ${reason}\n`)
       return error instanceof SettingInvalid ? exitCode.usage : exitCode.failed

@@ -27,6 +27,10 @@ export interface ConnectionHost {
   readonly monotonicMs: () => number
   readonly stalledMs: number
   readonly helloWithinMs: number
+  /** What a client is told of the limits that hold here. */
+  readonly limits: Readonly<Record<string, number>>
+  /** The stream belongs to somebody who is known. */
+  readonly onKnown: (stream: Duplex) => void
   readonly onClosed: (connection: Connection) => void
 }
 
@@ -222,8 +226,10 @@ export class Connection {
       return
     }
     clearTimeout(this.helloTimer)
+    this.host.onKnown(this.stream)
     this.subscriptions ??= new Subscriptions(this.host.following, this.outlet, known)
     const { name: principal, role } = known
+    const { limits } = this.host
     this.send(JSON.stringify({ id, ok: { protocol: 1, server: this.host.serverName, principal, role, limits } }))
   }
 

@@ -8,6 +8,7 @@ import { acceptsFrame, type RuneFilter } from "./Filter.ts"
 import { plainHeaders } from "./HttpAnswer.ts"
 import { hasRoom, type Outlet, streamDrained, waitForRoom } from "./Outlet.ts"
 import { hasMore } from "./Progress.ts"
+import { wireErrorOf } from "./Requests.ts"
 
 export interface FeedRequest {
   readonly shelf: Shelf
@@ -56,14 +57,21 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
   let { after } = request
   let page = await readNext(request, after)
   response.writeHead(200, { ...plainHeaders, "content-type": "application/x-ndjson", "x-echs-head": page.head })
-  for (let left = runesMax; ; ) {
-    const frames = page.frames.filter(wanted).slice(0, left)
-    left -= frames.length
-    if (frames.length > 0) outlet.write(Buffer.concat(frames.flatMap(lineOf)))
-    if (left === 0 || !hasMore(after, page) || !outlet.isOpen()) break
-    if (!hasRoom(outlet) && !(await waitForRoom(outlet))) break
-    after = page.next
-    page = await readNext(request, after)
+  try {
+    for (let left = runesMax; ; ) {
+      const frames = page.frames.filter(wanted).slice(0, left)
+      left -= frames.length
+      if (frames.length > 0) outlet.write(Buffer.concat(frames.flatMap(lineOf)))
+      if (left === 0 || !outlet.isOpen()) break
+      if (!hasRoom(outlet) && !(await waitForRoom(outlet))) break
+      after = page.next
+      // Also behind the last page: whether the end of a log is its end, or damage, is known there.
+      page = await readNext(request, after)
+      if (page.next <= after && !hasMore(after, page)) break
+    }
+  } catch (error) {
+    // The status is sent; without this line what was read would look like all there is.
+    outlet.write(Buffer.from(`${JSON.stringify({ error: wireErrorOf(error) })}\n`))
   }
   response.end()
 }
@@ -124,12 +132,18 @@ export class EventStream {
         if (!hasRoom(this.outlet) && !(await waitForRoom(this.outlet))) return this.end()
         this.deliver(await readNext(this.request, this.cursor))
       }
-    } catch {
-      // The reader comes back with its cursor and is told by the answer then.
+    } catch (error) {
+      this.tell(error)
       this.end()
     } finally {
       this.running = false
     }
+  }
+
+  /** Without a word the end of the stream would look like a broken connection. */
+  private tell(error: unknown): void {
+    if (!this.outlet.isOpen() || this.ended) return
+    this.outlet.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOf(error))}\n\n`))
   }
 
   private deliver(page: Page): void {
@@ -142,6 +156,8 @@ export class EventStream {
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
       this.outlet.write(Buffer.from(`event: caught_up\ndata: {"head":${page.head}}\n\n`))
+      // Whether the end of a log is its end, or damage, is known behind it.
+      this.dirty = true
     }
   }
 }

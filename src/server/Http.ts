@@ -1,6 +1,7 @@
 // The HTTP side of the door. Every route but the health check needs the token; what a WebSocket can ask for can be asked
 // for here too, by the same operations and with the same answers.
 import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
 import { limits } from "../wire/Limits.ts"
 import { type Auth, bearerOf } from "./Auth.ts"
 import { OperationFailed, type Principal, type Shelf, visibilityCap } from "./Context.ts"
@@ -18,7 +19,16 @@ export interface HttpOptions {
   readonly shelf: Shelf
   readonly log: Log
   readonly stalledMs: number
-  readonly health: () => Readonly<Record<string, unknown>>
+  readonly health: () => Health
+  /** The socket belongs to somebody who is known. */
+  readonly onKnown: (socket: Duplex) => void
+}
+
+/** `ok` is the one status with which everything can be asked for. */
+export interface Health {
+  readonly status: "ok" | "closing" | "read_only"
+  readonly version: string
+  readonly reason?: string
 }
 
 interface Visit {
@@ -79,9 +89,10 @@ export class Http {
 
   private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = urlOf(request)
-    if (url.pathname === "/healthz" && request.method === "GET") return answerJson(response, 200, this.options.health())
+    if (url.pathname === "/healthz") return this.health(request, response)
     const principal = this.options.auth.byToken(bearerOf(request.headers.authorization))
     if (principal === undefined) throw new OperationFailed("unauthorized", "the token is missing or wrong")
+    this.options.onKnown(request.socket)
     const here = this.routes.filter(({ path }) => path.test(url.pathname))
     if (here.length === 0) throw new OperationFailed("not_found", `there is nothing at ${url.pathname.slice(0, 200)}`)
     const route = here.find(({ method }) => method === request.method)
@@ -106,6 +117,18 @@ export class Http {
     const value = parseObject(await readBody(visit.request))
     if (typeof value === "string") throw new OperationFailed("bad_request", value)
     return this.operate(visit, { id: "", ...value }, { status: 200, envelope: true })
+  }
+
+  /** Not ok is not 200: who only looks at the status, or asks with HEAD, must see it too. */
+  private health(request: IncomingMessage, response: ServerResponse): void {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD")
+      const error = { code: "bad_request", message: "the health check is asked for with GET or HEAD" }
+      answerJson(response, 405, { error })
+      return
+    }
+    const health = this.options.health()
+    answerJson(response, health.status === "ok" ? 200 : 503, health)
   }
 
   private async list(visit: Visit): Promise<void> {
@@ -159,7 +182,7 @@ export class Http {
 
   private async feed({ id, principal, response, url }: Visit, asked: string | null) {
     const { shelf, stalledMs } = this.options
-    const head = await shelf.head(id).catch(() => 0)
+    const head = await shelf.head(id)
     if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${id}`)
     const after = asked === "tail" ? head : asked === null || asked === "" ? 0 : wholeNumber("after", asked)
     if (after > head) {

@@ -128,6 +128,9 @@ const codeByTag: Readonly<Record<string, WireError["code"]>> = {
   LogExists: "invalid_state",
   DiskFull: "read_only",
   DiskFailed: "read_only",
+  FormatUnsupported: "read_only",
+  ForeignFile: "read_only",
+  ResourcesScarce: "busy",
   WriterPoisoned: "read_only",
   WriterClosed: "read_only",
   JournalCorrupt: "read_only",
@@ -142,6 +145,22 @@ const codeByTag: Readonly<Record<string, WireError["code"]>> = {
   CursorBeyondEnd: "bad_request",
   ReadInvalid: "bad_request"
 }
+
+/** Descriptors or memory ran out for a moment, whatever that kept from being done. */
+const isScarce = (error: unknown): boolean => {
+  for (let cause = error, depth = 0; depth < CAUSES_MAX; depth++) {
+    const { _tag, cause: next, code } = (cause ?? {}) as TaggedError & { readonly code?: unknown }
+    if (_tag === "ResourcesScarce" || code === "EMFILE" || code === "ENFILE") return true
+    // What lies below is why it failed for good, and no longer what to do about it.
+    if (next === undefined || _tag === "WriterPoisoned") return false
+    cause = next
+  }
+  return false
+}
+
+/** An error has few causes behind each other. */
+const CAUSES_MAX = 4
+const SCARCE_RETRY_MS = 1_000
 
 const dataOf = (code: WireError["code"], message: string, { retryAfterMs }: TaggedError) => {
   if (code === "busy") return { data: { retry_after_ms: retryAfterMs ?? 50 } }
@@ -158,6 +177,7 @@ export const wireErrorOf = (error: unknown): WireError => {
     const { code, data } = tagged.refusal
     return { code, message: tagged.refusal.message, ...(data === undefined ? {} : { data }) }
   }
+  if (isScarce(error)) return { code: "busy", message, data: { retry_after_ms: SCARCE_RETRY_MS } }
   const code = Object.hasOwn(codeByTag, tag) ? codeByTag[tag]! : "internal"
   if (code === "internal") return { code, message: "the server failed to do this; its log says why" }
   return { code, message, ...dataOf(code, message, tagged) }

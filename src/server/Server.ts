@@ -14,7 +14,7 @@ import { Connection, type ConnectionHost, DoorSocket } from "./Connection.ts"
 import type { Administration, Principal } from "./Context.ts"
 import { answerPage } from "./CrossOrigin.ts"
 import { Everything } from "./Everything.ts"
-import { Http } from "./Http.ts"
+import { type Health, Http } from "./Http.ts"
 import { answerJson, urlOf } from "./HttpAnswer.ts"
 import { Live, type LiveText } from "./Live.ts"
 import { describeError, type Log } from "./Log.ts"
@@ -23,6 +23,7 @@ import { Operator, type Services } from "./Operate.ts"
 import { PageBuffers } from "./PageBuffers.ts"
 import type { Following } from "./Subscriptions.ts"
 import { Topics } from "./Topics.ts"
+import { UnknownSockets } from "./UnknownSockets.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -47,6 +48,10 @@ export interface ServerOptions {
   readonly headersWithinMs?: number
   readonly pingEveryMs?: number
   readonly connectionsMax?: number
+  /** Sockets of any kind at once, where the process may have fewer than the table says. */
+  readonly socketsMax?: number
+  /** Why nothing can be written now, if nothing can. */
+  readonly writable?: () => string | undefined
 }
 
 const FORBIDDEN = "HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -62,6 +67,7 @@ export class Server {
   private readonly auth: Auth
   private readonly routes: Http
   private readonly connections = new Set<Connection>()
+  private readonly unknown: UnknownSockets
   private readonly following: Following
   private readonly connectionHost: ConnectionHost
   private readonly live = new Live()
@@ -82,6 +88,7 @@ export class Server {
     const { conversations, shelf } = services
     this.startedMs = options.nowMs()
     this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
+    this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
     this.metrics = new Metrics(() => this.figures())
     const newName = (): string => `s${++this.names}`
@@ -122,7 +129,8 @@ export class Server {
       shelf,
       log,
       stalledMs,
-      health: () => this.health()
+      health: () => this.health(),
+      onKnown: (socket) => this.unknown.known(socket)
     })
     this.sockets = this.makeSockets()
     this.http = this.makeHttp()
@@ -172,11 +180,20 @@ export class Server {
       // Times are kept only as well as they are looked at.
       connectionsCheckingInterval: limits.headersCheckedEveryMs
     })
-    http.maxConnections = limits.socketsMax
+    http.maxConnections = this.socketsMax
+    http.on("connection", (socket) => this.unknown.add(socket))
     http.on("request", (request, response) => void this.request(request, response))
     http.on("upgrade", (request, stream, head) => this.upgrade(request, stream, head))
     http.on("clientError", (_error, stream) => stream.destroy())
     return http
+  }
+
+  private get socketsMax(): number {
+    return Math.min(this.options.socketsMax ?? limits.socketsMax, limits.socketsMax)
+  }
+
+  private get connectionsMax(): number {
+    return this.options.connectionsMax ?? limits.connectionsMax
   }
 
   private hostFor(operator: Operator, stalledMs: number): ConnectionHost {
@@ -189,6 +206,8 @@ export class Server {
       monotonicMs,
       stalledMs,
       helloWithinMs,
+      limits: { ...limits, socketsMax: this.socketsMax, connectionsMax: this.connectionsMax },
+      onKnown: (stream) => this.unknown.known(stream),
       onClosed: (connection) => {
         this.connections.delete(connection)
         this.options.services.remoteTools?.gone(connection)
@@ -265,20 +284,24 @@ export class Server {
     const { authorization } = request.headers
     const known = this.auth.byToken(bearerOf(authorization))
     if (authorization !== undefined && known === undefined) return void stream.end(UNAUTHORIZED)
+    if (known !== undefined) this.unknown.known(stream)
     ;(stream as Socket).setNoDelay?.(true)
     this.sockets.handleUpgrade(request, stream, head, (socket) => this.welcome(socket as DoorSocket, stream, known))
   }
 
   private welcome(socket: DoorSocket, stream: Duplex, known: Principal | undefined): void {
     this.metrics.count("websocket_connections_total")
-    const { connectionsMax = limits.connectionsMax } = this.options
     const connection = new Connection(socket, stream, this.connectionHost, known)
     this.connections.add(connection)
-    if (this.connections.size > connectionsMax) connection.close(closeCodes.tooManyConnections, "too many connections")
+    if (this.connections.size > this.connectionsMax)
+      connection.close(closeCodes.tooManyConnections, "too many connections")
   }
 
-  private health(): Readonly<Record<string, unknown>> {
-    return { status: this.closing === undefined ? "ok" : "closing", version: this.options.version }
+  private health(): Health {
+    const { version, writable } = this.options
+    const reason = writable?.()
+    if (this.closing !== undefined) return { status: "closing", version }
+    return reason === undefined ? { status: "ok", version } : { status: "read_only", version, reason }
   }
 
   private figures(): Readonly<Record<string, number>> {
@@ -288,6 +311,7 @@ export class Server {
     return {
       uptime_ms: this.options.nowMs() - this.startedMs,
       connections: this.connections.size,
+      sockets_unknown: this.unknown.size,
       subscriptions,
       topics: this.topics.size,
       event_streams: this.routes.eventStreams,

@@ -80,6 +80,8 @@ export class ViewReader {
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
       outlet.write(caughtUpFrame(sub, page.head))
+      // Whether the end of a log is its end, or damage, is known behind it.
+      this.dirty = true
     }
   }
 

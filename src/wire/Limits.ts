@@ -72,8 +72,10 @@ export const limits = {
   windowMsMax: 31 * 24 * 60 * 60 * 1000,
   /** How long the answer to a client's result of a tool waits for it to be on disk. */
   resultDurableWithinMs: 10_000,
-  /** Sockets of any kind at once; more are not accepted. */
+  /** Sockets of any kind at once; more are not accepted. Half of what the process may open, where that is less. */
   socketsMax: 12_000,
+  /** Of these, sockets of those who have not said who they are: at most a quarter; beyond them the oldest is closed. */
+  unknownSocketsMax: 3_000,
   /** The headers of a request: how long they may take, how often that is looked at, and how large they may be. */
   headersWithinMs: 9_000,
   headersCheckedEveryMs: 500,

@@ -1,8 +1,11 @@
 // Goal: a conversation is in memory once or not at all, comes back as it was, and no failure of the log makes two of it.
 // Method: the real runtime on a disk in memory that the test reopens, fills up and breaks.
 // Verifies: INV-REPLAY-DETERMINISTIC, INV-SNAPSHOT-INTEGRITY, INV-EVENTID-MONOTONIC
+import * as Result from "effect/Result"
 import { describe, expect, it, vi } from "vitest"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { LogDamaged } from "#runelog/Errors.ts"
+import type { Runelog } from "#runelog/Runelog.ts"
 import {
   CommandRefused,
   ConversationUnknown,
@@ -13,6 +16,7 @@ import {
 import { limits } from "#src/conversation/Limits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
+import type { Registry } from "#src/provider/Registry.ts"
 import { makeConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import type { RuneStore } from "#src/store/RuneStore.ts"
@@ -36,6 +40,22 @@ const turnOf = async (talk: Talk, text: string, turns = 1): Promise<void> => {
   await talk.turns(turns)
   await quiet()
 }
+
+/** A registry that tells of every request a model gets. */
+const counting = (registry: Registry, onRequest: () => void): Registry => ({
+  ...registry,
+  resolve: (name) =>
+    Result.map(registry.resolve(name), (resolved) => ({
+      ...resolved,
+      provider: {
+        ...resolved.provider,
+        stream: (...call) => {
+          onRequest()
+          return resolved.provider.stream(...call)
+        }
+      }
+    }))
+})
 
 /** A store whose appends fail while the test says so. */
 const failing = () => {
@@ -409,6 +429,54 @@ describe("a log that refuses runes", () => {
     expect(world.conversations.resident).toBe(0)
   })
 
+  it("for good can be looked at as often as one likes: no work begins, nothing is tried, every command is told why", async () => {
+    const { fault, wrapStore } = failing()
+    const damage = new LogDamaged({ log: "a", file: "a.seg", offset: 7, reason: "checksum mismatch" })
+    let isDamaged = false
+    let requests = 0
+    const refused: Array<unknown> = []
+    const world = await worlds.open({
+      unchecked: true,
+      scenarios: scenarios({ waits: [always(stall)] }),
+      wrapStore: (store) =>
+        new Proxy(wrapStore(store), {
+          get: (target, name) => {
+            if (name === "refusalNow") return async () => (isDamaged ? damage : undefined)
+            return Reflect.get(target, name) as unknown
+          }
+        }),
+      wrapRegistry: (registry) => counting(registry, () => (requests += 1)),
+      reloadAfterMs: [0],
+      onLogRefused: ({ cause }) => refused.push(cause)
+    })
+    const talk = await world.create({ model: "scripted/waits" })
+    await talk.post("hello")
+    await talk.until("turn.model_requested")
+    await quiet()
+    expect(requests).toBe(1)
+    isDamaged = true
+    fault.error = damage
+    world.conversations.stopWriting(damage, "somebody else")
+    expect(refused).toEqual([])
+    world.conversations.stopWriting(damage, talk.id)
+    world.conversations.stopWriting(damage)
+    expect(refused).toEqual([damage])
+    for (let round = 0; round < 5; round++) {
+      expect((await talk.state()).agents[0]?.turn).not.toBeNull()
+      for (const command of [talk.interrupt(), talk.post("more"), talk.submit({ _tag: "Pause", reason: "x" })]) {
+        await expect(command).rejects.toMatchObject({ _tag: "LogRefused", cause: damage })
+      }
+      await quiet()
+    }
+    const readOnly = await world.conversations.load(talk.id)
+    await expect(readOnly.changed(new AbortController().signal)).rejects.toMatchObject({ cause: damage })
+    expect(requests).toBe(1)
+    expect(talk.of("turn.model_requested").length).toBe(1)
+    // It is no reason to stay in memory.
+    expect(world.conversations.unload(talk.id)).toBe(true)
+    expect(await world.conversations.recover([talk.id])).toEqual({ loaded: 1, resumed: 0, failed: [] })
+  })
+
   it("is not read again before what was sent after the refused has been refused too", async () => {
     const late: Array<{ readonly reject: (error: unknown) => void }> = []
     let holds = false
@@ -441,6 +509,52 @@ describe("a log that refuses runes", () => {
     late[1]!.reject(diskFull)
     expect((await read).agents[0]?.queue).toEqual([])
     for (const error of await Promise.all(lost)) expect(error).toBeInstanceOf(LogRefused)
+  })
+})
+
+describe("a conversation with runes of a newer build", () => {
+  const withNewer = async (change: { readonly kind?: string; readonly schema_version?: number }) => {
+    const disk = makeDiskMemory()
+    const first = await worlds.open({ disk, snapshots: true, unchecked: true })
+    const talk = await first.create()
+    await turnOf(talk, "one")
+    const last = talk.runes.at(-1)!
+    const rune = { ...last, event_id: last.event_id + 1, payload: { from: "the future" }, ...change } as AnyRune
+    await appendRaw(first.record, talk.id, rune)
+    await first.close()
+    const world = await worlds.open({ disk, snapshots: true, unchecked: true, idSeed: 9 })
+    return { world, talk: world.talk(talk), eventId: rune.event_id }
+  }
+
+  /** As a newer build would write it: this one refuses to. */
+  const appendRaw = (store: RuneStore, id: string, rune: AnyRune): Promise<void> => {
+    const { runelog } = store as unknown as { readonly runelog: Runelog }
+    return runelog.append(id, rune.event_id, [{ body: JSON.stringify(rune), family: 1 }])
+  }
+
+  it.each([
+    ["a kind that it does not know", { kind: "turn.reconsidered", schema_version: 1 }],
+    ["a newer version of a kind", { kind: "turn.completed", schema_version: 7 }]
+  ])("is read-only where there is %s, with the reason", async (_what, change) => {
+    const { eventId, talk, world } = await withNewer(change)
+    for (let round = 0; round < 2; round++) {
+      expect(await talk.state()).toMatchObject({ head: eventId, unknown_runes: 1 })
+      const error = await talk.post("two").catch((refusal: unknown) => refusal)
+      expect(error).toMatchObject({
+        _tag: "LogRefused",
+        cause: { _tag: "RuneNewer", event_id: eventId, ...change },
+        message: expect.stringContaining("use the build that wrote it")
+      })
+      await quiet()
+      expect(world.conversations.unload(talk.id)).toBe(true)
+    }
+    expect(await world.record.headNow(talk.id)).toBe(eventId)
+  })
+
+  it("goes on where all it does not know are notes of the system", async () => {
+    const { talk } = await withNewer({ kind: "system.observed", schema_version: 1 })
+    await turnOf(talk, "two")
+    expect(talk.of("turn.completed").length).toBe(1)
   })
 })
 

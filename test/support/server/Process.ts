@@ -25,7 +25,13 @@ process.on("exit", () => {
 
 export const startProcess = async (
   dataDirectory: string,
-  options: { readonly port?: number; readonly args?: ReadonlyArray<string>; readonly env?: NodeJS.ProcessEnv } = {}
+  options: {
+    readonly port?: number
+    readonly args?: ReadonlyArray<string>
+    readonly env?: NodeJS.ProcessEnv
+    /** Descriptors the process may have. */
+    readonly descriptors?: number
+  } = {}
 ): Promise<ServerProcess> => {
   const args = [
     "serve",
@@ -37,7 +43,13 @@ export const startProcess = async (
     ...(options.args ?? [])
   ]
   const env = { ...process.env, ECHS_MODEL: "scripted/echo", ECHS_SCENARIOS: tmpdir(), ...options.env }
-  const child = spawn(process.execPath, [launcher, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
+  const { descriptors } = options
+  const limited = ["-c", `ulimit -n ${descriptors}; exec "$0" "$@"`, process.execPath, launcher, ...args]
+  const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"]
+  const child =
+    descriptors === undefined
+      ? spawn(process.execPath, [launcher, ...args], { env, stdio })
+      : spawn("bash", limited, { env, stdio })
   running.add(child)
   let errors = ""
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {

@@ -54,6 +54,11 @@ export const limits = {
   /** Oldest notices for a human are dropped first. */
   noticesMax: 32,
   noticeCharsMax: 512,
+  /** Effects of an agent that are listed; beyond them the oldest of the tool that has the most is only counted. */
+  effectsMax: 64,
+  /** Kept of the arguments and of the outcome of one, the beginning and the end. */
+  effectArgumentsCharsMax: 160,
+  effectOutcomeCharsMax: 120,
   /** Agents whose life is over are remembered up to this many. */
   endedAgentsMax: 64,
 

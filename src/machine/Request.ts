@@ -8,6 +8,7 @@ import type { AgentId, CallId } from "../rune/Ids.ts"
 import type { Content, ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../rune/kinds/tool.ts"
 import type { AssistantItem } from "../rune/kinds/turn.ts"
+import { effectsText } from "./DoneEffects.ts"
 import type { AgentState, CallRecord, ConversationState, DeepReadonly, TranscriptItem } from "./State.ts"
 
 type Native = Extract<AssistantItem, { readonly type: "text" }>["native"]
@@ -82,7 +83,11 @@ export const toolContent = (record: CallRecord): { readonly status: ToolResultSt
 interface Assembly {
   readonly messages: Array<RequestMessage>
   readonly wireIds: ReadonlyMap<CallId, string>
+  /** What was done and is not among the messages. */
+  readonly effects: string
 }
+
+const SUMMARY = "Summary of the conversation so far"
 
 const callPart = (assembly: Assembly, record: CallRecord, native: Native): AssistantPart => ({
   type: "tool_call",
@@ -133,13 +138,20 @@ const addAssistant = (assembly: Assembly, entry: AssistantEntry): void => {
   }
 }
 
+/** The input that is being worked on comes before the summary of what was done about it. */
+const addSummary = ({ effects, messages }: Assembly, content: string): void => {
+  const head =
+    messages.at(-1)?.role === "user" ? `${SUMMARY}, and of what was done about the message above:` : `${SUMMARY}:`
+  messages.push({ role: "user", content: [head, content, effects].filter((text) => text !== "").join("\n\n") })
+}
+
 const addItem = (assembly: Assembly, item: TranscriptItem): void => {
   switch (item.type) {
     case "assistant":
       addAssistant(assembly, item)
       return
     case "summary":
-      assembly.messages.push({ role: "user", content: `Summary of the conversation so far:\n\n${item.content}` })
+      addSummary(assembly, item.content)
       return
     case "user": {
       const from = item.from_agent_id === undefined ? {} : { from_agent_id: item.from_agent_id }
@@ -154,12 +166,19 @@ export const instructionsOf = (state: ConversationState, agent: AgentState): str
 
 /** The messages of the agent's next request. */
 export const assembleRequest = (state: ConversationState, agent: AgentState): ReadonlyArray<RequestMessage> => {
-  const assembly: Assembly = { messages: [], wireIds: assignWireIds(agent.transcript) }
+  const effects = effectsText(agent)
+  const assembly: Assembly = { messages: [], wireIds: assignWireIds(agent.transcript), effects }
   const instructions = instructionsOf(state, agent)
   if (instructions !== "") assembly.messages.push({ role: "system", content: instructions })
+  const isSummedUp = agent.transcript.some((item) => item.type === "summary")
+  if (effects !== "" && !isSummedUp) assembly.messages.push({ role: "user", content: effects })
   for (const item of agent.transcript) addItem(assembly, item)
   return assembly.messages
 }
+
+/** The input that the running turn works on: the newest there is. It stays word for word while the turn runs. */
+export const runningInput = (agent: AgentState): TranscriptItem | undefined =>
+  agent.turn === null ? undefined : agent.transcript.findLast((item) => item.type === "user")
 
 /**
  * Event ids after which a compaction may cut, oldest first: every answer whose

@@ -60,6 +60,16 @@ export interface MutableCallRecord {
   result?: MutableResult
 }
 
+/** A call that ran and may have changed the world, remembered when the transcript no longer has it. */
+export interface MutableDoneEffect {
+  call_id: CallId
+  tool_name: string
+  /** As short text, like the outcome. */
+  arguments: string
+  status: ToolResultStatus
+  outcome: string
+}
+
 export type MutableTranscriptItem =
   | { type: "user"; event_id: number; turn_id: TurnId; content: Content; from_agent_id?: AgentId }
   | {
@@ -222,6 +232,9 @@ export interface MutableAgent {
   last_error: (ErrorInfo & { event_id: number }) | null
   queue: Array<MutableQueuedInput>
   transcript: Array<MutableTranscriptItem>
+  /** What it did to the world, oldest first, and how many of these are no longer listed. */
+  effects: Array<MutableDoneEffect>
+  effects_dropped: number
   harness: MutableHarness | null
 }
 
@@ -373,6 +386,7 @@ export type RetryState = DeepReadonly<MutableRetry>
 export type CallState = DeepReadonly<MutableCall>
 export type HookState = DeepReadonly<MutableHook>
 export type TranscriptItem = DeepReadonly<MutableTranscriptItem>
+export type DoneEffect = DeepReadonly<MutableDoneEffect>
 export type CallRecord = DeepReadonly<MutableCallRecord>
 export type Totals = DeepReadonly<MutableTotals>
 export type PlanState = DeepReadonly<MutablePlan>

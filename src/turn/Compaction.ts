@@ -1,24 +1,24 @@
 // Keeps a conversation inside its model's context: when it fills, the oldest part is summed up and the newest kept
-// word for word. The summary is the model's own, paid for like any call; if that fails, or the budget has no room for
-// it, it is made from the text itself, so that compaction always makes progress, and where nothing can be cut it
-// says so instead of trying again.
+// word for word, with the input that is being worked on. Where nothing can be cut, or cutting makes no room, it says so
+// instead of trying again.
 import * as Effect from "effect/Effect"
-import { compactionPoints } from "../machine/Request.ts"
+import { limits as machineLimits } from "../machine/Limits.ts"
+import { compactionPoints, runningInput } from "../machine/Request.ts"
 import { agentOf } from "../machine/Select.ts"
-import type { AgentState, TranscriptItem } from "../machine/State.ts"
-import { call } from "../provider/Call.ts"
+import type { AgentState } from "../machine/State.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
-import type { ProviderEvent, Usage } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
-import type { IdSource } from "../rune/IdSource.ts"
-import { type AgentId, makeRequestId } from "../rune/Ids.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { AgentId } from "../rune/Ids.ts"
+import { offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
-import { asideRequest } from "./ModelRequests.ts"
-import type { Models } from "./Models.ts"
 import type { Purse } from "./Purse.ts"
+import { newProgress, Summarizer, type SummarizerOptions, type SummaryProgress } from "./Summarizer.ts"
+import { itemChars, summaryCharsMax } from "./SummaryText.ts"
+
+/** Code of the error of a turn whose context cannot be made smaller. */
+export const NO_HEADROOM = "compaction_without_headroom"
 
 /** Who needs room, for which model, and who pays. */
 export interface CompactionPlace {
@@ -27,17 +27,6 @@ export interface CompactionPlace {
   readonly purse: Pick<Purse, "hasRoomFor" | "spend">
 }
 
-export interface CompactionOptions {
-  readonly commands: Commands
-  readonly models: Models
-  readonly ids: IdSource
-}
-
-const PROMPT =
-  "Sum up the conversation so far for the assistant that will continue it: the goal, decisions and their reasons, facts learnt, files and commands that matter, what is done and what is left. Be specific and brief."
-
-const itemChars = (item: TranscriptItem): number => JSON.stringify(item).length
-
 /** The latest point to cut at that leaves about `keepChars` of the newest part; nothing when there is none. */
 export const choosePoint = (agent: AgentState, keepChars: number): number | undefined => {
   const points = compactionPoints(agent)
@@ -45,40 +34,38 @@ export const choosePoint = (agent: AgentState, keepChars: number): number | unde
   for (let index = agent.transcript.length - 1; index >= 0; index--) {
     const item = agent.transcript[index]!
     kept += itemChars(item)
-    if (kept > keepChars) return points.filter((point) => point < item.event_id).at(-1) ?? points.at(0)
+    if (kept <= keepChars) continue
+    const isNewest = index === agent.transcript.length - 1
+    const last = isNewest ? item.event_id - 1 : item.event_id
+    return points.findLast((point) => point <= last) ?? points.at(0)
   }
   return points.at(0)
 }
 
-/** The longest summary of these items: a fixed size, and never more than half of what it stands for. */
-export const summaryCharsMax = (items: ReadonlyArray<TranscriptItem>): number =>
-  Math.min(limits.summaryCharsMax, Math.floor(items.reduce((sum, item) => sum + itemChars(item), 0) / 2))
-
-/** A summary without a model: what was asked, and the start of what was answered. */
-export const extract = (items: ReadonlyArray<TranscriptItem>): string => {
-  const charsMax = summaryCharsMax(items)
-  const each = Math.max(20, Math.floor(charsMax / Math.max(1, items.length)) - 20)
-  const lines = items.map((item) => {
-    const content = typeof item.content === "string" ? item.content : JSON.stringify(item.content)
-    return `${item.type}: ${content.slice(0, each)}`
-  })
-  return lines.join("\n").slice(0, charsMax).toWellFormed()
-}
-
-const tooFull = (resolved: ResolvedModel, contextTokens: number): ProviderError =>
+const tooFull = (resolved: ResolvedModel, contextTokens: number, why: string): ProviderError =>
   providerError({
     kind: "context_exceeded",
     provider: resolved.provider.name,
-    message: `the conversation does not fit into ${contextTokens} tokens and nothing in it can be summed up`
+    code: NO_HEADROOM,
+    message: `the conversation does not fit into ${contextTokens} tokens: ${why}; ask for less at once, or use a model with a larger context`
   })
 
+interface Begun {
+  readonly upto: number
+  readonly progress: SummaryProgress
+}
+
 export class Compaction {
-  private readonly options: CompactionOptions
+  private readonly options: SummarizerOptions
+  private readonly summarizer: Summarizer
   /** Agents whose model has said that the context is full, whatever the estimate says. */
   private readonly overfull = new Set<AgentId>()
+  /** How far summing up has come, for agents for which it failed half-way. */
+  private readonly begun = new Map<AgentId, Begun>()
 
-  constructor(options: CompactionOptions) {
+  constructor(options: SummarizerOptions) {
     this.options = options
+    this.summarizer = new Summarizer(options)
   }
 
   /** The model refused a request as too large. Tells whether summing up can help; it is done before the next one. */
@@ -90,25 +77,33 @@ export class Compaction {
   }
 
   /**
-   * Sums up if the request is nearly too large for the context; the request to send instead comes back. Fails if it
-   * is too large and nothing can be cut.
+   * Sums up until the request fits the context with some room; the request to send instead comes back. Fails if nothing
+   * can be cut, if cutting makes no room, and with what the model said where summing up has to be tried again.
    */
   ensureRoom(
     place: CompactionPlace,
     request: ModelRequest,
     rebuild: () => ModelRequest
   ): Effect.Effect<ModelRequest, ProviderError> {
-    return Effect.suspend(() => {
+    return Effect.gen({ self: this }, function* () {
       const { agentId, resolved } = place
       const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
-      const mustCut = this.overfull.delete(agentId)
-      const tokens = estimateInputTokens(request)
-      if (!mustCut && tokens < contextTokens * limits.compactAt) return Effect.succeed(request)
-      return Effect.flatMap(this.force(place, tokens), (made) => {
-        if (made) return Effect.sync(rebuild)
-        const fits = !mustCut && tokens < contextTokens
-        return fits ? Effect.succeed(request) : Effect.fail(tooFull(resolved, contextTokens))
-      })
+      let mustCut = this.overfull.has(agentId)
+      let current = request
+      let tokens = estimateInputTokens(current)
+      if (!mustCut && tokens < contextTokens * limits.compactAt) return current
+      do {
+        const made = yield* this.force(place, current, contextTokens)
+        this.overfull.delete(agentId)
+        if (!made) {
+          if (!mustCut && tokens < contextTokens) return current
+          return yield* tooFull(resolved, contextTokens, "nothing in it can be summed up")
+        }
+        mustCut = false
+        current = rebuild()
+        tokens = estimateInputTokens(current)
+      } while (tokens >= contextTokens)
+      return current
     })
   }
 
@@ -118,41 +113,49 @@ export class Compaction {
   }
 
   /** Sums up now; false when there is nothing to cut. */
-  private force(place: CompactionPlace, tokensBefore: number): Effect.Effect<boolean> {
+  private force(
+    place: CompactionPlace,
+    request: ModelRequest,
+    contextTokens: number
+  ): Effect.Effect<boolean, ProviderError> {
     return Effect.gen({ self: this }, function* () {
       const { commands } = this.options
       const { agentId, resolved } = place
       const agent = agentOf(commands.state(), agentId)
       const upto = agent === undefined ? undefined : choosePoint(agent, this.keepChars(resolved))
       if (agent === undefined || upto === undefined) return false
-      const old = agent.transcript.filter((item) => item.event_id <= upto)
-      const summary = yield* this.summarise(agent, old, place)
+      const inRow = agent.turn?.compactions ?? 0
+      if (inRow >= machineLimits.compactionsInRowMax) {
+        this.overfull.delete(agentId)
+        return yield* tooFull(
+          resolved,
+          contextTokens,
+          `it was summed up ${inRow} times in a row and filled again each time`
+        )
+      }
+      const summary = yield* this.summaryOf(place, agent, { upto, tools: request.tools, contextTokens })
+      const tokensBefore = estimateInputTokens(request)
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
-      return yield* Effect.promise(() => offer(commands, command))
+      const accepted = yield* Effect.promise(() => offer(commands, command))
+      this.begun.delete(agentId)
+      return accepted
     })
   }
 
-  private summarise(
+  private summaryOf(
+    { agentId, purse, resolved }: CompactionPlace,
     agent: AgentState,
-    old: ReadonlyArray<TranscriptItem>,
-    { purse, resolved }: CompactionPlace
-  ): Effect.Effect<string> {
-    return Effect.gen({ self: this }, function* () {
-      const { commands, ids, models } = this.options
-      let text = ""
-      let usage: Usage | undefined
-      const sink = (event: ProviderEvent): undefined => {
-        if (event.type === "usage") usage = event.usage
-        if (event.type === "assistant_delta" && text.length < limits.summaryCharsMax) text += event.content
-      }
-      const about = { ...agent, transcript: old }
-      const aside = { requestId: makeRequestId(ids), model: resolved.model, role: "compaction", prompt: PROMPT }
-      const request = asideRequest(commands.state(), about, aside)
-      if (!purse.hasRoomFor(request)) return extract(old)
-      const told = yield* Effect.option(models.run(resolved.provider.name, call(resolved.provider, request, sink)))
-      purse.spend(usage)
-      const isWhole = told._tag === "Some" && text.trim() !== ""
-      return isWhole ? text.slice(0, summaryCharsMax(old)).toWellFormed() : extract(old)
-    })
+    cut: { readonly upto: number; readonly tools: ModelRequest["tools"]; readonly contextTokens: number }
+  ): Effect.Effect<string, ProviderError> {
+    const { contextTokens, tools, upto } = cut
+    const known = this.begun.get(agentId)
+    const { progress } = known?.upto === upto ? known : { progress: newProgress() }
+    this.begun.set(agentId, { upto, progress })
+    const old = agent.transcript.filter((item) => item.event_id <= upto)
+    const input = runningInput(agent)
+    const shareChars = Math.floor(contextTokens * limits.summaryShare * limits.charsPerToken)
+    // The input stays where it is: no summary stands for it.
+    const charsMax = Math.min(shareChars, summaryCharsMax(old.filter((item) => item !== input)))
+    return this.summarizer.summarize({ agent, resolved, purse, tools, progress }, old, charsMax)
   }
 }

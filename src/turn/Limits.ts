@@ -33,6 +33,24 @@ export const limits = {
   compactKeep: 0.3,
   /** Characters that count as a token where the size of a kept part is chosen. */
   charsPerToken: 3,
-  /** Longest summary that is taken from a model. */
-  summaryCharsMax: 24_000
+  /** Longest summary that is taken from a model, and the share of the context that it may fill. */
+  summaryCharsMax: 24_000,
+  summaryShare: 0.2,
+  /** Share of the context that a request for a summary may fill. */
+  summaryAt: 0.9,
+  /** Requests in which one part is summed up; what is older has to do with its stand-in. */
+  summaryPiecesMax: 64,
+  /** How often summaries of pieces are summed up in their turn before they are cut to fit. */
+  summaryLevelsMax: 2,
+  /** A model with less room than this for a piece is not asked for a summary. */
+  summaryPieceTokensMin: 64,
+  /** The summary of a piece may have this much, however short the piece. */
+  summaryPieceCharsMin: 200,
+  /** Share of a request for a summary that the descriptions of tools may take; beyond it calls are told as text. */
+  summaryToolsShare: 0.5,
+  /** Share of its room that a piece of a long text takes: wrapping and escapes need the rest. */
+  chunkShare: 0.75,
+  /** Shares of a stand-in for the summary before it, and of the rest for calls. */
+  standInEarlierShare: 0.6,
+  standInCallShare: 0.6
 } as const

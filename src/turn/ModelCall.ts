@@ -19,7 +19,7 @@ import type { Usage } from "../rune/kinds/shared.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { type Allowance, withAllowance } from "./Allowance.ts"
 import { ask, offer } from "./Commands.ts"
-import type { Compaction } from "./Compaction.ts"
+import { type Compaction, NO_HEADROOM } from "./Compaction.ts"
 import { Listener, type ListenerOptions } from "./Listening.ts"
 import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
@@ -149,7 +149,8 @@ const reportFailure = (
 
 /** A context that turned out too small is summed up before the next attempt, if there is anything to sum up. */
 const judged = (options: ModelCallOptions, { pending, resolved }: Attempt, error: ProviderError): ProviderError => {
-  if (error.kind !== "context_exceeded" || !options.compaction.noteExceeded(pending.agent_id, resolved)) return error
+  const isFinal = error.kind !== "context_exceeded" || error.code === NO_HEADROOM
+  if (isFinal || !options.compaction.noteExceeded(pending.agent_id, resolved)) return error
   const { provider, message, status, code } = error
   return providerError({ kind: error.kind, provider, message, status, code, retryable: true })
 }

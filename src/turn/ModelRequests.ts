@@ -34,18 +34,24 @@ export const turnRequest = (state: ConversationState, agent: AgentState, context
   }
 }
 
+export interface Aside {
+  readonly requestId: RequestId
+  readonly model: string
+  readonly role: string
+  readonly prompt: string
+  /** Some providers refuse calls in a request that has no tools. */
+  readonly tools?: ModelRequest["tools"]
+}
+
 /** A request for something about the agent's conversation that is no turn of it. */
-export const asideRequest = (
-  state: ConversationState,
-  agent: AgentState,
-  aside: { readonly requestId: RequestId; readonly model: string; readonly role: string; readonly prompt: string }
-): ModelRequest => {
+export const asideRequest = (state: ConversationState, agent: AgentState, aside: Aside): ModelRequest => {
   const { instructions, messages } = assemble(state, agent)
   const question: Message = { role: "user", content: [{ type: "text", text: aside.prompt }] }
   return {
     requestId: aside.requestId,
     model: aside.model,
     messages: [...messages, question],
+    ...(aside.tools === undefined ? {} : { tools: aside.tools }),
     ...(instructions === undefined ? {} : { instructions }),
     metadata: { conversationId: state.conversation_id, agentId: agent.agent_id, role: aside.role }
   }

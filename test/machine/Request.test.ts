@@ -150,7 +150,15 @@ describe("a request", () => {
     story.settle()
     const [point] = compactionPoints(story.agent)
     story.run({ _tag: "Compact", agent_id: story.root, upto: point!, summary: "a was read" })
-    expect(messages(story)).toEqual([{ role: "user", content: "Summary of the conversation so far:\n\na was read" }])
+    const head = "Summary of the conversation so far, and of what was done about the message above:"
+    expect(messages(story)).toEqual([
+      { role: "user", content: "go" },
+      { role: "user", content: `${head}\n\na was read` }
+    ])
+    story.request()
+    story.respond([textItem("done")])
+    story.run({ _tag: "Compact", agent_id: story.root, upto: story.state.head, summary: "all was read" })
+    expect(messages(story)).toEqual([{ role: "user", content: "Summary of the conversation so far:\n\nall was read" }])
   })
 
   it("is well-formed after any cut at a compaction point", () => {

@@ -2,12 +2,14 @@
 // the real runtime with models of tiny contexts, over the scripted provider.
 import { describe, expect, it } from "vitest"
 import { compactionPoints } from "#src/machine/Request.ts"
-import { choosePoint, extract } from "#src/turn/Compaction.ts"
+import type { TranscriptItem } from "#src/machine/State.ts"
+import { choosePoint } from "#src/turn/Compaction.ts"
 import { limits } from "#src/turn/Limits.ts"
+import { extract, piecesOf } from "#src/turn/SummaryText.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { always, fail, type ReplySpec, say, scenarios } from "../support/runtime/scenarios.ts"
 import { useWorlds } from "../support/runtime/World.ts"
-import { callItem, readTool, Story, textItem } from "../support/story.ts"
+import { callItem, readTool, Story, shellTool, textItem } from "../support/story.ts"
 
 const worlds = useWorlds()
 
@@ -69,6 +71,71 @@ describe("a summary without a model", () => {
   })
 })
 
+const worked = (calls: number): Story => {
+  const story = new Story().ready()
+  for (let index = 0; index < calls; index++) {
+    story.inBatch(textItem("w".repeat(200)), callItem("pay", shellTool, `{"invoice":"INV-${index}"}`))
+    const { call_id } = story.state.calls.at(-1)!
+    story.start(call_id)
+    story.finish(call_id, `paid ${index}`)
+    story.settle()
+    story.request()
+    story.respond([textItem("done")])
+  }
+  return story
+}
+
+describe("a stand-in for a summary", () => {
+  it("names every call, its arguments and its outcome", () => {
+    const text = extract(worked(40).agent.transcript)
+    for (let index = 0; index < 40; index++) {
+      expect(text).toContain(`pay {"invoice":"INV-${index}"} → success: paid ${index}`)
+    }
+    expect(text).toContain("user: go")
+  })
+
+  it("names every call also where there is little room", () => {
+    const { transcript } = worked(100).agent
+    const text = extract(transcript, 3600)
+    expect(text.length).toBeLessThanOrEqual(3600)
+    expect(text.match(/^pay .*→ success/gm)?.length).toBe(100)
+  })
+
+  it("still holds the facts when it is summed up again and again", () => {
+    let items: ReadonlyArray<TranscriptItem> = worked(3).agent.transcript
+    for (let round = 0; round < 20; round++) {
+      const content = extract(items)
+      for (let index = 0; index < 3; index++) expect(content).toContain(`"INV-${index}"} → success: paid ${index}`)
+      const more = talked(6).agent.transcript
+      items = [{ type: "summary", event_id: 1, content }, ...more]
+      expect(extract(items).length).toBeLessThan(JSON.stringify(items).length)
+    }
+  })
+})
+
+describe("pieces of a transcript", () => {
+  const tokensOf = (item: TranscriptItem): number => Math.ceil(JSON.stringify(item).length / 3)
+
+  it("each fit, and hold everything in its order", () => {
+    const { transcript } = worked(30).agent
+    const pieces = piecesOf(transcript, { tokensMax: 500, tokensOf })
+    expect(pieces.length).toBeGreaterThan(5)
+    expect(pieces.flat()).toEqual(transcript)
+    for (const piece of pieces) {
+      expect(piece.reduce((sum, item) => sum + tokensOf(item), 0)).toBeLessThanOrEqual(500)
+    }
+  })
+
+  it("of one item that fits nowhere are texts that do, and nothing of it is lost", () => {
+    const story = new Story().ready()
+    const long = Array.from({ length: 3000 }, (_, index) => `line ${index}`).join(" ")
+    story.post(long)
+    const pieces = piecesOf(story.agent.transcript, { tokensMax: 500, tokensOf })
+    for (const piece of pieces) expect(tokensOf(piece[0]!)).toBeLessThanOrEqual(500)
+    expect(pieces.flatMap((piece) => piece.map((item) => item.content)).join("")).toBe(`user: ${long}`)
+  })
+})
+
 const small = { contextTokens: 700, maxOutputTokens: 100 }
 const models = { "scripted/small": small, "scripted/full": { contextTokens: 100_000, maxOutputTokens: 100 } }
 const summary: ReplySpec = { when: { role: "compaction" }, play: [say("They talked about numbers.")] }
@@ -100,7 +167,7 @@ describe("a context that fills", () => {
   })
 
   it("is summed up from its own text when the model cannot", async () => {
-    const replies = [{ when: { role: "compaction" }, play: [fail("server_error")] }, always(say(long))]
+    const replies = [{ when: { role: "compaction" }, play: [fail("refusal")] }, always(say(long))]
     const world = await worlds.open({ models, scenarios: scenarios({ small: replies }), runFork: fastRunFork(50) })
     const talk = await world.create({ model: "scripted/small" })
     for (let turn = 1; turn <= 5; turn++) {
@@ -108,6 +175,25 @@ describe("a context that fills", () => {
       await talk.turns(turn)
     }
     expect(talk.of("turn.completed").length).toBe(5)
+    expect(talk.of("turn.compacted")[0]?.payload.summary).toContain("user: message 1")
+  })
+
+  it("is summed up from its own text when asking fails for half of the time that an outage is waited out", async () => {
+    const replies = [{ when: { role: "compaction" }, play: [fail("server_error")] }, always(say(long))]
+    const factor = 200
+    const [startMs, beganMs] = [1_763_251_200_000, performance.now()]
+    const world = await worlds.open({
+      models,
+      scenarios: scenarios({ small: replies }),
+      runFork: fastRunFork(factor),
+      clock: { nowMs: () => startMs + Math.round((performance.now() - beganMs) * factor) }
+    })
+    const talk = await world.create({ model: "scripted/small" })
+    for (let turn = 1; turn <= 5; turn++) {
+      await talk.post(`message ${turn}`)
+      expect((await talk.turns(turn)).kind).toBe("turn.completed")
+    }
+    expect(talk.of("turn.retry_scheduled").length).toBeGreaterThanOrEqual(1)
     expect(talk.of("turn.compacted")[0]?.payload.summary).toContain("user: message 1")
   })
 

@@ -123,7 +123,7 @@ const finalise = (sheet: Drafting, command: Of<"FinaliseResponse">): undefined =
 }
 
 /** How long this conversation waits out an outage of a provider. */
-const outageMs = ({ plan, session }: ConversationState): number => {
+export const outageMs = ({ plan, session }: ConversationState): number => {
   const isGoal = plan !== null && !autonomy.terminal.includes(plan.status)
   return effectiveLimits(session.config).llmRetryMs ?? (isGoal ? limits.llmRetryGoalMs : limits.llmRetryMs)
 }

@@ -31,6 +31,8 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   last_error: null,
   queue: [],
   transcript: [],
+  effects: [],
+  effects_dropped: 0,
   harness: null
 })
 
@@ -39,6 +41,7 @@ const retire = (state: MutableConversation, agent: MutableAgent): void => {
   agent.turn = null
   agent.queue = []
   agent.transcript = []
+  agent.effects = []
   state.calls = state.calls.filter((call) => call.agent_id !== agent.agent_id)
   const ended = state.agents.filter((one) => one.status === "terminated" || one.status === "failed")
   if (ended.length > limits.endedAgentsMax) forget(state, ended[0]!)

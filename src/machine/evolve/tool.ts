@@ -1,6 +1,7 @@
 /** How tool and hook runes change the state. */
 import { ordinalOf } from "../../rune/Ids.ts"
 import type { AnyRune, RuneOf } from "../../rune/Rune.ts"
+import { rememberEffect } from "../DoneEffects.ts"
 import { hookLands } from "../Hook.ts"
 import { limits } from "../Limits.ts"
 import type {
@@ -154,6 +155,8 @@ const runHandlers: Pick<Handlers<"tool">, "tool.call" | "tool.started" | "tool.p
     const call = findCall(state, rune.payload.call_id)
     if (call === undefined || call.result !== null) return
     settle(state, call, rune)
+    const agent = findAgent(state, call.agent_id ?? undefined)
+    if (agent !== undefined) rememberEffect(agent, call, rune)
     const record = callsOfAnswer(state, rune)?.find((one) => one.call_id === call.call_id)
     if (record !== undefined) record.result = resultOf(rune)
     // A call outside any turn has no batch to wait for.

@@ -6,6 +6,7 @@ import type { PlannedHook } from "../../rune/kinds/turn.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { agentLands } from "../Agent.ts"
 import { limits } from "../Limits.ts"
+import { runningInput } from "../Request.ts"
 import { type MutableAgent, type MutableConversation, type MutableHook, type MutableTurn, noUsage } from "../State.ts"
 import { turnLands } from "../Turn.ts"
 import { startClock, stopClock } from "./clock.ts"
@@ -233,8 +234,10 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
     const agent = findAgent(state, rune.agent_id)
     if (agent === undefined) return
     const { upto, summary } = rune.payload
-    const kept = agent.transcript.filter((item) => item.event_id > upto)
-    agent.transcript = [{ type: "summary", event_id: upto, content: summary }, ...kept]
+    const input = runningInput(agent)
+    const before = agent.transcript.filter((item) => item.event_id <= upto && item === input)
+    const after = agent.transcript.filter((item) => item.event_id > upto)
+    agent.transcript = [...before, { type: "summary", event_id: upto, content: summary }, ...after]
     if (agent.turn !== null) noteCompaction(agent.turn)
   }
 }

@@ -1,0 +1,181 @@
+// Has a model sum up a part of a conversation: in one request, or in pieces that fit and then their summaries together.
+// An error that waiting may mend is passed on, so that the call is tried again like any other; the stand-in is for a model
+// that cannot do it: it refuses, says nothing, or there is no budget for it.
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { canonicalHash } from "../machine/Canonical.ts"
+import { shortened } from "../machine/DoneEffects.ts"
+import { outageMs } from "../machine/decide/model.ts"
+import { effectiveLimits, limits as machineLimits } from "../machine/Limits.ts"
+import type { AgentState, ConversationState, TranscriptItem } from "../machine/State.ts"
+import { call } from "../provider/Call.ts"
+import type { ModelRequest } from "../provider/Canonical.ts"
+import { type ProviderError, traitsOf } from "../provider/Errors.ts"
+import { estimateInputTokens } from "../provider/Estimate.ts"
+import type { ProviderEvent, Usage } from "../provider/Provider.ts"
+import type { ResolvedModel } from "../provider/Registry.ts"
+import type { IdSource } from "../rune/IdSource.ts"
+import { makeRequestId } from "../rune/Ids.ts"
+import type { Commands } from "./Commands.ts"
+import { limits } from "./Limits.ts"
+import { asideRequest } from "./ModelRequests.ts"
+import type { Models } from "./Models.ts"
+import type { Purse } from "./Purse.ts"
+import {
+  asText,
+  extract,
+  hasCalls,
+  type Items,
+  type Measure,
+  piecesOf,
+  summaryCharsMax,
+  textItem
+} from "./SummaryText.ts"
+
+export interface SummarizerOptions {
+  readonly commands: Commands
+  readonly models: Models
+  readonly ids: IdSource
+}
+
+/** What is summed up, for whom, and who pays. */
+export interface SummaryJob {
+  readonly agent: AgentState
+  readonly resolved: ResolvedModel
+  readonly purse: Pick<Purse, "hasRoomFor" | "spend">
+  readonly tools: ModelRequest["tools"]
+  readonly progress: SummaryProgress
+}
+
+/** Kept over a failure, so that nothing is paid for twice. */
+export interface SummaryProgress {
+  /** Summaries of pieces that are made already. */
+  readonly made: Map<string, string>
+  /** The model takes no piece larger than this, as far as it has said. */
+  pieceTokensMax: number
+}
+
+export const newProgress = (): SummaryProgress => ({ made: new Map(), pieceTokensMax: Number.POSITIVE_INFINITY })
+
+/** How large a request may be, how long its answer, and how often summaries may still be summed up. */
+interface Bounds extends Measure {
+  readonly charsMax: number
+  readonly levels: number
+}
+
+const promptOf = (charsMax: number): string =>
+  `Sum up the conversation so far for the assistant that will continue it: the goal, decisions and their reasons, facts learnt, files and commands that matter, every action with its outcome, what is done and what is left. Keep every fact of earlier summaries that still matters. Be specific and brief: at most ${charsMax} characters. Answer with text only and call no tool.`
+
+/**
+ * Whether a failed summary is tried again with its model call. Where that would end the turn the stand-in is used, and
+ * in an outage after half of the time that it is waited out: a request that always fails must not fail every turn.
+ */
+const isTriedAgain = (state: ConversationState, agent: AgentState, error: ProviderError): boolean => {
+  const { needsPerson, outage } = traitsOf(error.kind)
+  if (needsPerson === true) return true
+  if (!error.retryable || agent.turn === null) return false
+  const { failing_since_ms: sinceMs, llm_failures: failures } = agent.turn
+  const usual = outage === true ? undefined : machineLimits.maxLlmRetries
+  const retriesMax = effectiveLimits(state.session.config).maxLlmRetries ?? usual
+  if (retriesMax !== undefined) return failures < retriesMax
+  return state.last_ms - (sinceMs ?? state.last_ms) < outageMs(state) / 2
+}
+
+export class Summarizer {
+  private readonly options: SummarizerOptions
+
+  constructor(options: SummarizerOptions) {
+    this.options = options
+  }
+
+  /** A summary of the items that is shorter than they are. */
+  summarize(job: SummaryJob, items: Items, charsMax: number): Effect.Effect<string, ProviderError> {
+    return Effect.suspend(() => {
+      const { contextTokens } = this.options.models.catalogue.lookup(job.resolved.fullName)
+      const room = Math.floor(contextTokens * limits.summaryAt)
+      const bare = estimateInputTokens(this.requestFor({ ...job, tools: undefined }, [], charsMax))
+      const full = estimateInputTokens(this.requestFor(job, [], charsMax))
+      // Tools that would take most of the room are left out, and calls are told as text.
+      const isRoomy = job.tools !== undefined && full - bare <= room * limits.summaryToolsShare
+      const fitting = isRoomy ? job : { ...job, tools: undefined }
+      const fixed = isRoomy ? full : bare
+      const tokensOf = (item: TranscriptItem) => estimateInputTokens(this.requestFor(fitting, [item], charsMax)) - fixed
+      const bounds = { tokensMax: room - fixed, tokensOf, charsMax, levels: limits.summaryLevelsMax }
+      return this.inPieces(fitting, isRoomy ? items : items.map(asText), bounds)
+    })
+  }
+
+  private requestFor({ agent, resolved, tools }: SummaryJob, items: Items, charsMax: number): ModelRequest {
+    const { commands, ids } = this.options
+    const about = { ...agent, transcript: items, effects: [] }
+    const requestId = makeRequestId(ids)
+    const aside = { requestId, model: resolved.model, role: "compaction", prompt: promptOf(charsMax), tools }
+    return asideRequest(commands.state(), about, aside)
+  }
+
+  private inPieces(job: SummaryJob, items: Items, bounds: Bounds): Effect.Effect<string, ProviderError> {
+    return Effect.gen({ self: this }, function* () {
+      const { charsMax, levels, tokensOf } = bounds
+      const tokensMax = Math.min(bounds.tokensMax, job.progress.pieceTokensMax)
+      if (tokensMax < limits.summaryPieceTokensMin) return extract(items, charsMax)
+      const pieces = piecesOf(items, { tokensMax, tokensOf })
+      const share = Math.floor(charsMax / Math.max(1, pieces.length))
+      const texts: Array<string> = []
+      for (const [index, piece] of pieces.entries()) {
+        const isBeyond = pieces.length - index > limits.summaryPiecesMax
+        texts.push(isBeyond ? extract(piece, share) : yield* this.ofPiece(job, piece, bounds))
+      }
+      const joined = texts.join("\n\n")
+      if (joined.length <= charsMax) return joined
+      if (pieces.length === 1) return joined.slice(0, charsMax).toWellFormed()
+      if (levels === 0) return texts.map((text) => shortened(text, Math.max(0, share - 2))).join("\n\n")
+      const summaries = texts.map((text) => textItem(0, `Summary of one part:\n\n${text}`))
+      return yield* this.inPieces(job, summaries, { ...bounds, levels: levels - 1 })
+    })
+  }
+
+  /** A piece that the model finds too large is summed up in smaller ones. */
+  private ofPiece(job: SummaryJob, piece: Items, bounds: Bounds): Effect.Effect<string, ProviderError> {
+    return Effect.gen({ self: this }, function* () {
+      const { progress } = job
+      const key = canonicalHash(piece)
+      const known = progress.made.get(key)
+      if (known !== undefined) return known
+      const tokens = piece.reduce((sum, item) => sum + bounds.tokensOf(item), 0)
+      if (tokens > progress.pieceTokensMax) return yield* this.inPieces(job, piece, bounds)
+      const charsMax = Math.min(bounds.charsMax, Math.max(limits.summaryPieceCharsMin, summaryCharsMax(piece)))
+      const request = this.requestFor(hasCalls(piece) ? job : { ...job, tools: undefined }, piece, charsMax)
+      if (!job.purse.hasRoomFor(request)) return extract(piece, charsMax)
+      const told = yield* Effect.result(this.ask(job, request))
+      const { commands } = this.options
+      if (Result.isFailure(told)) {
+        const error = told.failure
+        if (isTriedAgain(commands.state(), job.agent, error)) return yield* error
+        if (error.kind !== "context_exceeded") return extract(piece, charsMax)
+        progress.pieceTokensMax = Math.floor(tokens / 2)
+        return yield* this.inPieces(job, piece, bounds)
+      }
+      const text =
+        told.success.trim() === "" ? extract(piece, charsMax) : told.success.slice(0, charsMax).toWellFormed()
+      progress.made.set(key, text)
+      return text
+    })
+  }
+
+  private ask(job: SummaryJob, request: ModelRequest): Effect.Effect<string, ProviderError> {
+    const { commands, models } = this.options
+    const { purse, resolved } = job
+    let text = ""
+    let usage: Usage | undefined
+    const sink = (event: ProviderEvent): undefined => {
+      if (event.type === "usage") usage = event.usage
+      if (event.type === "assistant_delta" && text.length < limits.summaryCharsMax) text += event.content
+    }
+    const { llmFirstEventMs, llmIdleMs, llmTimeoutMs } = effectiveLimits(commands.state().session.config)
+    const within = { callMs: llmTimeoutMs, firstEventMs: llmFirstEventMs, idleMs: llmIdleMs }
+    return models.run(resolved.provider.name, call(resolved.provider, request, sink, within)).pipe(
+      Effect.ensuring(Effect.sync(() => purse.spend(usage))),
+      Effect.map(() => text)
+    )
+  }
+}

@@ -8,7 +8,8 @@ import type { AgentId, CallId } from "../rune/Ids.ts"
 import type { Content, ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../rune/kinds/tool.ts"
 import type { AssistantItem } from "../rune/kinds/turn.ts"
-import { effectsText } from "./DoneEffects.ts"
+import { effectsText, shortened } from "./DoneEffects.ts"
+import { limits } from "./Limits.ts"
 import type { AgentState, CallRecord, ConversationState, DeepReadonly, TranscriptItem } from "./State.ts"
 
 type Native = Extract<AssistantItem, { readonly type: "text" }>["native"]
@@ -145,6 +146,12 @@ const addSummary = ({ effects, messages }: Assembly, content: string): void => {
   messages.push({ role: "user", content: [head, content, effects].filter((text) => text !== "").join("\n\n") })
 }
 
+const unfitNote = (content: Content): string => {
+  const text = typeof content === "string" ? content : JSON.stringify(content)
+  const begin = shortened(text, limits.unfitKeptCharsMax)
+  return `[A message of ${text.length} characters was left out: it did not fit into the model's context. In short: ${begin}]`
+}
+
 const addItem = (assembly: Assembly, item: TranscriptItem): void => {
   switch (item.type) {
     case "assistant":
@@ -155,7 +162,8 @@ const addItem = (assembly: Assembly, item: TranscriptItem): void => {
       return
     case "user": {
       const from = item.from_agent_id === undefined ? {} : { from_agent_id: item.from_agent_id }
-      assembly.messages.push({ role: "user", content: item.content as Content, ...from })
+      const content = item.unfit === true ? unfitNote(item.content as Content) : (item.content as Content)
+      assembly.messages.push({ role: "user", content, ...from })
     }
   }
 }

@@ -71,7 +71,15 @@ export interface MutableDoneEffect {
 }
 
 export type MutableTranscriptItem =
-  | { type: "user"; event_id: number; turn_id: TurnId; content: Content; from_agent_id?: AgentId }
+  | {
+      type: "user"
+      event_id: number
+      turn_id: TurnId
+      content: Content
+      from_agent_id?: AgentId
+      /** It did not fit into the model's context: later requests only say that it was there. */
+      unfit?: true
+    }
   | {
       type: "assistant"
       event_id: number

@@ -137,3 +137,61 @@ describe("the input that is being worked on", () => {
     expect(story.agent.transcript.map((item) => item.type)).toEqual(["summary"])
   })
 })
+
+describe("an input that did not fit", () => {
+  const error = { error_type: "context_exceeded", message: "too large", retryable: false } as const
+  const big = `begin ${"b".repeat(5000)} end`
+  const failed = (content: string | ReadonlyArray<{ readonly type: "text"; readonly text: string }>): Story => {
+    const story = new Story().ready()
+    story.run({ _tag: "PostMessage", content, mode: "queue" })
+    story.run({ _tag: "FailTurn", agent_id: story.root, error })
+    return story
+  }
+
+  it("is only mentioned in later requests, in whatever form it came", () => {
+    for (const content of [big, [{ type: "text", text: big }] as const]) {
+      const story = failed(content)
+      story.post("hello")
+      const [first, second] = assembleRequest(story.state, story.agent)
+      expect(first?.role === "user" && first.content).toMatch(
+        /^\[A message of 50\d\d characters was left out.*begin b+ … b+ end/
+      )
+      expect(JSON.stringify(first).length).toBeLessThan(700)
+      expect(second).toEqual({ role: "user", content: "hello" })
+    }
+  })
+
+  it("is whole again when its turn is retried", () => {
+    const story = failed(big)
+    story.run({ _tag: "RetryTurn" })
+    expect(assembleRequest(story.state, story.agent)).toEqual([{ role: "user", content: big }])
+  })
+
+  it("stays when it was answered: then it can be summed up", () => {
+    const story = new Story().ready()
+    story.post(big)
+    story.request()
+    story.respond([callItem("look", readTool)])
+    story.run({ _tag: "FailTurn", agent_id: story.root, error })
+    expect(assembleRequest(story.state, story.agent)[0]).toEqual({ role: "user", content: big })
+  })
+
+  it("is left out also behind the summary of what came before it", () => {
+    const story = new Story().ready()
+    runCall(story, "pay", "{}")
+    compact(story)
+    story.run({ _tag: "FailTurn", agent_id: story.root, error })
+    expect(story.agent.transcript[0]).toMatchObject({ type: "user", unfit: true })
+  })
+
+  it("of a turn that fails with nothing said, or is retried with nothing kept, changes nothing", () => {
+    const story = new Story().ready()
+    story.post("go")
+    story.tell("turn.compacted", { upto: story.state.head, summary: "s" }, {})
+    const place = { agent_id: story.root, turn_id: story.turn.turn_id }
+    Object.assign(story.agent, { transcript: [] })
+    story.tell("turn.error", error, place)
+    story.run({ _tag: "RetryTurn" })
+    expect(story.agent.transcript).toEqual([])
+  })
+})

@@ -208,6 +208,8 @@ describe("a context that fills", () => {
     expect(talk.of("turn.model_requested")).toEqual([])
     expect(talk.of("turn.compacted")).toEqual([])
     expect((await talk.state()).session.status).toBe("active")
+    await talk.post("hello")
+    expect(await talk.turns(2)).toMatchObject({ kind: "turn.completed", payload: { final_output: "ok" } })
   })
 
   it("that only the provider has noticed is summed up before the next attempt", async () => {

@@ -88,6 +88,19 @@ const endTurn = (
   return { agent, turn }
 }
 
+/** An input that did not fit and was not answered would be in the way of every later turn. */
+const leaveOut = (agent: MutableAgent): void => {
+  const at = agent.transcript.findLastIndex((item) => item.type !== "summary")
+  const item = agent.transcript[at]
+  if (item?.type === "user") item.unfit = true
+}
+
+/** Whoever tries it again, perhaps with another model, means all of it. */
+const fitAgain = (agent: MutableAgent): void => {
+  const item = agent.transcript.findLast((one) => one.type === "user")
+  if (item !== undefined) delete item.unfit
+}
+
 const noteCompaction = (turn: MutableTurn): void => {
   turn.compactions = turn.model_calls - turn.compacted_at <= 1 ? turn.compactions + 1 : 1
   turn.compacted_at = turn.model_calls
@@ -117,7 +130,10 @@ const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
     agent.turns += 1
     state.turns += 1
     state.next_turn = Math.max(state.next_turn, ordinalOf(turnId) + 1)
-    if (retryOf !== undefined) return
+    if (retryOf !== undefined) {
+      fitAgain(agent)
+      return
+    }
     agent.transcript.push({
       type: "user",
       event_id: rune.event_id,
@@ -255,6 +271,7 @@ const terminalHandlers: Pick<Handlers<"turn">, "turn.completed" | "turn.interrup
     const ended = endTurn(state, rune)
     if (ended === undefined) return
     const { error_type: code, message, retryable, source } = rune.payload
+    if (code === "context_exceeded") leaveOut(ended.agent)
     ended.agent.last_error = {
       code,
       message,

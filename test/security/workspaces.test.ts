@@ -12,6 +12,7 @@ import { workspaceDoor } from "#src/tool/builtin/Kit.ts"
 import { workspaceCheck } from "#src/tool/WorkspaceCheck.ts"
 import { reportCount } from "../support/counts.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
+import { freely as allowed } from "../support/worlds.ts"
 
 let place = ""
 let server: RunningServer | undefined
@@ -122,7 +123,7 @@ const open = async (): Promise<Socket> => {
   return socket
 }
 
-const freely: Json = { model: "scripted/look", policy: { mode: "full_access" } }
+const freely: Json = { model: "scripted/look", ...allowed }
 
 /** The results of all calls of one turn, by the name of their tool. */
 const turnOf = async (socket: Socket, id: string): Promise<Readonly<Record<string, Json>>> => {

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Client, type Endpoint, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
+import { compare } from "./demo/Compare.ts"
 import { ServerFailed, type ServerProcess, startServerProcess } from "./demo/ServerProcess.ts"
 import { readAll, Story } from "./demo/Story.ts"
 import { makeVerb } from "./Kit.ts"
@@ -159,14 +160,14 @@ class Stage {
     )
     this.check(
       lost === 0 && repeated === 0,
-      `${number(stored.length)} runes in the log; ${lost} of those shown are lost, ${repeated} came twice`
+      `${number(stored.runes.length)} runes in the log; ${lost} of those shown are lost, ${repeated} came twice`
     )
     const { state } = await this.archive(client, id)
     const problems = await this.verify()
     return {
       survived: isMet && lost + repeated + problems === 0 && this.killedAt > 0 && state === "archived",
       outcome: end.kind,
-      runes: stored.length,
+      runes: stored.runes.length,
       runes_before_kill: this.killedAt,
       lost,
       repeated,
@@ -241,16 +242,6 @@ class Stage {
   private check(isSo: boolean, text: string): void {
     this.say(isSo ? "good" : "bad", isSo ? "✓" : "✗", text)
   }
-}
-
-/** What was shown against what the log holds. */
-const compare = (
-  seen: ReadonlyArray<{ readonly event_id: number }>,
-  stored: ReadonlyArray<{ readonly event_id: number }>
-) => {
-  const byId = new Map(stored.map((rune) => [rune.event_id, JSON.stringify(rune)]))
-  const lost = seen.filter((rune) => byId.get(rune.event_id) !== JSON.stringify(rune)).length
-  return { lost, repeated: seen.length - new Set(seen.map((rune) => rune.event_id)).size }
 }
 
 const verdict = (report: DemoReport, { paint }: Terminal): string =>

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { compare } from "#src/cli/demo/Compare.ts"
 import { makeDemo } from "#src/cli/demo.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
@@ -108,6 +109,25 @@ describe("the demo as a process", () => {
     ])
       expect(run.stdout).toContain(said)
     expect(JSON.parse(echsIn({ PATH: programs }, ["--json"]).stdout)).toMatchObject({ survived: true, approvals: 2 })
+  })
+})
+
+describe("what the demo showed", () => {
+  const rune = (event_id: number, kind: string, content = "") => ({ event_id, kind, payload: { content } }) as never
+  const seen = [rune(1, "turn.started"), rune(2, "turn.assistant_delta", "a"), rune(3, "turn.assistant_final", "ab")]
+  const gap = { from: 2, to: 2, reason: "thinned" }
+
+  it("is there when the pieces of a text are gone and the log says so", () => {
+    expect(compare(seen, { runes: seen, gaps: [] })).toEqual({ lost: 0, repeated: 0 })
+    expect(compare(seen, { runes: [seen[0]!, seen[2]!], gaps: [gap] })).toEqual({ lost: 0, repeated: 0 })
+  })
+
+  it("is lost when it is gone without a word, is no piece of a text, or is another", () => {
+    expect(compare(seen, { runes: [seen[0]!, seen[2]!], gaps: [] })).toEqual({ lost: 1, repeated: 0 })
+    expect(compare(seen, { runes: [seen[0]!], gaps: [{ ...gap, to: 3 }] })).toEqual({ lost: 1, repeated: 0 })
+    const other = rune(3, "turn.assistant_final", "other")
+    expect(compare(seen, { runes: [seen[0]!, other], gaps: [gap] })).toEqual({ lost: 1, repeated: 0 })
+    expect(compare([...seen, seen[0]!], { runes: seen, gaps: [] })).toEqual({ lost: 0, repeated: 1 })
   })
 })
 

@@ -1,6 +1,6 @@
 // The goal of the demo as it is followed: every rune remembered, those that tell the story shown, the approval answered,
 // and the server killed at the worst moment: two workers are at it, one in the middle of a sentence.
-import { type AnyRune, type Client, RequestFailed, type TailItem } from "../../client/Client.ts"
+import { type AnyRune, type Client, type Gap, RequestFailed, type TailItem } from "../../client/Client.ts"
 import { taskRows } from "../goal/PlanView.ts"
 import { showRows } from "../Pages.ts"
 import { decisionRows } from "../render/Decision.ts"
@@ -8,6 +8,7 @@ import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
 import type { Terminal } from "../Verb.ts"
+import type { Stored } from "./Compare.ts"
 
 export interface StoryOptions {
   readonly client: Client
@@ -150,15 +151,13 @@ export class Story {
 }
 
 /** What the log holds now, from the beginning. */
-export const readAll = async (
-  client: Client,
-  conversationId: string,
-  signal: AbortSignal
-): Promise<ReadonlyArray<AnyRune>> => {
+export const readAll = async (client: Client, conversationId: string, signal: AbortSignal): Promise<Stored> => {
   const runes: Array<AnyRune> = []
+  const gaps: Array<Gap> = []
   for await (const item of client.tail(conversationId, { signal })) {
     if ("caught_up" in item) break
     if ("rune" in item) runes.push(item.rune)
+    if ("gap" in item) gaps.push(item.gap)
   }
-  return runes
+  return { runes, gaps }
 }

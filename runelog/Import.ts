@@ -62,6 +62,8 @@ export interface SegmentSource {
 
 export interface Imported {
   readonly head: number
+  /** Checksum of the last frame as it was appended. */
+  readonly headCrc: number
   /** The newest digest. */
   readonly sha256: string
 }
@@ -192,7 +194,7 @@ const checkAll = async (disk: Disk, log: string, written: AsyncIterable<Built>):
     count += 1
   }
   if (last === undefined) throw new ImportRefused({ log, segment: 0, offset: 0, reason: "there is nothing in it" })
-  return { head: last.lastEventId, sha256: last.seal.sha256 }
+  return { head: last.lastEventId, headCrc: last.seal.headCrc, sha256: last.seal.sha256 }
 }
 
 interface Target {

@@ -106,12 +106,15 @@ export class LogWork {
       await this.checkpoint()
       const { disk, limits, options } = parts
       const { directory } = options
-      return await work({
+      const imported = await work({
         disk,
         limits,
         logsDirectory: logsDirectory(directory),
         importDirectory: importDirectory(directory)
       })
+      const { head, headCrc: crc } = imported
+      await parts.maintenance.recordHead(state.name, { head, crc })
+      return imported
     } finally {
       residents.forget(state.name)
     }
@@ -132,6 +135,12 @@ export class LogWork {
     return [...names].sort()
   }
 
+  async recordItems(items: ReadonlyMap<string, string | undefined>): Promise<void> {
+    this.refuseReadOnly()
+    if (this.options.committer.poisoned !== undefined) throw this.options.committer.poisoned
+    await this.options.parts.manifest.record({ items })
+  }
+
   async checkpoint(): Promise<void> {
     this.refuseReadOnly()
     await this.drained()
@@ -143,6 +152,6 @@ export class LogWork {
     const { committer, parts, residents } = this.options
     await parts.maintenance.checkpoint(committer.sequence)
     for (const log of residents.values()) await parts.store.writeIndexes(log)
-    await parts.meta.update({ floor: committer.sequence, sequence: committer.sequence, clean: true })
+    await parts.maintenance.record({ floor: committer.sequence, sequence: committer.sequence, clean: true })
   }
 }

@@ -9,7 +9,8 @@ import { Flusher } from "./Flusher.ts"
 import type { Journal } from "./Journal.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
-import type { MetaFile } from "./MetaFile.ts"
+import type { LogHead, Manifest } from "./Manifest.ts"
+import type { MetaChange } from "./MetaFile.ts"
 import { type Later, Retry } from "./Retry.ts"
 import type { SegmentStore } from "./SegmentStore.ts"
 import type { Slabs } from "./Slabs.ts"
@@ -17,7 +18,7 @@ import type { Slabs } from "./Slabs.ts"
 export interface MaintenanceOptions {
   readonly path: string
   readonly journal: Journal
-  readonly meta: MetaFile
+  readonly manifest: Manifest
   readonly store: SegmentStore
   readonly slabs: Slabs
   readonly limits: Limits
@@ -49,6 +50,8 @@ export class Maintenance {
   private readonly unsynced = new Set<LogState>()
   private readonly closedSegments = new Set<LogState>()
   private readonly removals = new Map<LogState, Removal>()
+  /** Heads of logs that the journal is about to forget, and logs that are gone: for the manifest. */
+  private readonly unrecorded = new Map<string, LogHead | undefined>()
   private readonly running = new Map<Task, Promise<void>>()
   private roomWanted = false
   private stopped = false
@@ -103,7 +106,25 @@ export class Maintenance {
 
   noteSynced(log: LogState): void {
     this.unsynced.delete(log)
+    this.noteHead(log)
     this.onSettled(log)
+  }
+
+  /** What the manifest will say of the log: everything up to there is durable, in a segment or in the journal. */
+  noteHead({ damage, durableCrc, durableEventId, name, removing }: LogState): void {
+    if (removing || damage !== undefined || durableEventId === 0) return
+    this.unrecorded.set(name, { head: durableEventId, crc: durableCrc })
+  }
+
+  /** A log came into being as a whole; resolves when the manifest knows of it. */
+  recordHead(log: string, head: LogHead): Promise<void> {
+    this.unrecorded.set(log, head)
+    return this.record()
+  }
+
+  /** What has to be there of a log, as the manifest says or will say; nothing when no such log has to be there. */
+  expected(log: string): LogHead | undefined {
+    return this.unrecorded.has(log) ? this.unrecorded.get(log) : this.options.manifest.head(log)
   }
 
   /** A batch waits for journal room. */
@@ -202,14 +223,23 @@ export class Maintenance {
   /** Brings every frame of batches up to `target` into synced segments, then frees the journal behind them. */
   async checkpoint(target: number): Promise<void> {
     const due = new Set([...this.unsynced].filter((log) => log.unsyncedSequence <= target))
+    const flushed = [...due]
     await this.flusher.flush(due, { sync: true })
     await this.removeAll()
     // Taken before the sync of the root: a log that a seal syncs meanwhile may have its directory only since.
     const floor = this.lowestNeeded()
+    for (const log of flushed) if (this.unsynced.has(log)) this.noteHead(log)
     await this.options.store.syncRoot()
     // The journal is overwritten only once it is durable that recovery does not need it.
-    await this.options.meta.update({ floor })
+    await this.record({ floor })
     this.options.journal.recycle(floor)
+  }
+
+  /** Makes what the manifest lacks durable, and with it a change of meta. */
+  async record(meta: MetaChange = {}): Promise<void> {
+    const logs = new Map(this.unrecorded)
+    await this.options.manifest.record({ logs }, meta)
+    for (const [name, head] of logs) if (this.unrecorded.get(name) === head) this.unrecorded.delete(name)
   }
 
   private lowestNeeded(): number {
@@ -236,6 +266,7 @@ export class Maintenance {
     await this.options.removeFiles(log)
     this.unsynced.delete(log)
     this.removals.delete(log)
+    this.unrecorded.set(log.name, undefined)
   }
 
   /** A log whose seal finds no room keeps its place: it is sealed when there is some. */

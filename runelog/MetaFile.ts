@@ -13,7 +13,28 @@ const MAGIC = Buffer.from("ECHSMETA", "latin1")
 const SLOT_BYTES = 4096
 const SLOTS = 2
 const USED_BYTES = 96
-const at = { crc: 8, version: 12, turn: 16, floor: 24, sequence: 32, clean: 40, directoryId: 48 } as const
+const at = {
+  crc: 8,
+  version: 12,
+  turn: 16,
+  floor: 24,
+  sequence: 32,
+  clean: 40,
+  directoryId: 48,
+  generation: 80,
+  manifestBytes: 84,
+  manifestCrc: 92
+} as const
+
+/** How far the manifest was relied on. Generation 0: there is none. */
+export interface ManifestPlace {
+  readonly generation: number
+  readonly bytes: number
+  /** What it ends in. */
+  readonly crc: number
+}
+
+export type MetaChange = Partial<Omit<MetaState, "directoryId">>
 
 export interface MetaState {
   /** 32 hex digits; every journal file carries them. */
@@ -24,7 +45,10 @@ export interface MetaState {
   readonly sequence: number
   /** The writer closed in order: the journal holds nothing that is needed. */
   readonly clean: boolean
+  readonly manifest: ManifestPlace
 }
+
+const NO_MANIFEST: ManifestPlace = { generation: 0, bytes: 0, crc: 0 }
 
 interface Slot extends MetaState {
   readonly turn: number
@@ -39,6 +63,9 @@ const encodeSlot = (slot: Slot): Buffer => {
   setU64(bytes.view, at.sequence, slot.sequence)
   bytes.view.setUint8(at.clean, slot.clean ? 1 : 0)
   bytes.buffer.write(slot.directoryId, at.directoryId, "latin1")
+  bytes.view.setUint32(at.generation, slot.manifest.generation, true)
+  setU64(bytes.view, at.manifestBytes, slot.manifest.bytes)
+  bytes.view.setUint32(at.manifestCrc, slot.manifest.crc, true)
   bytes.view.setUint32(at.crc, crc32c(bytes.buffer, at.version, USED_BYTES, 0), true)
   return bytes.buffer
 }
@@ -56,7 +83,12 @@ const decodeSlot = (buffer: Buffer): DecodedSlot => {
     floor: getU64(view, at.floor),
     sequence: getU64(view, at.sequence),
     clean: view.getUint8(at.clean) === 1,
-    directoryId: buffer.toString("latin1", at.directoryId, at.directoryId + 32)
+    directoryId: buffer.toString("latin1", at.directoryId, at.directoryId + 32),
+    manifest: {
+      generation: view.getUint32(at.generation, true),
+      bytes: getU64(view, at.manifestBytes),
+      crc: view.getUint32(at.manifestCrc, true)
+    }
   }
 }
 
@@ -116,7 +148,7 @@ export class MetaFile {
     const temporary = `${path}.tmp`
     if (await disk.exists(temporary)) await disk.remove(temporary)
     const file = await disk.open(temporary, "create")
-    const slot: Slot = { turn: 1, directoryId, floor: 1, sequence: 0, clean: true }
+    const slot: Slot = { turn: 1, directoryId, floor: 1, sequence: 0, clean: true, manifest: NO_MANIFEST }
     try {
       const buffer = encodeSlot(slot)
       for (let index = 0; index < SLOTS; index++) await file.write(buffer, 0, SLOT_BYTES, index * SLOT_BYTES)
@@ -135,15 +167,17 @@ export class MetaFile {
   }
 
   /** Resolves when the change is durable. */
-  update(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
+  update(change: MetaChange): Promise<void> {
     const updating = this.updating.then(() => this.write(change))
     // One that failed for want of room must not fail those that come after it.
     this.updating = updating.catch(() => undefined)
     return updating
   }
 
-  private async write(change: Partial<Omit<MetaState, "directoryId">>): Promise<void> {
-    const slot: Slot = { ...this.slot, ...change, turn: this.slot.turn + 1 }
+  private async write(change: MetaChange): Promise<void> {
+    // Two checkpoints beside each other may come in either order; what was freed stays free.
+    const floor = Math.max(this.slot.floor, change.floor ?? 0)
+    const slot: Slot = { ...this.slot, ...change, floor, turn: this.slot.turn + 1 }
     await this.file.write(encodeSlot(slot), 0, SLOT_BYTES, (slot.turn % SLOTS) * SLOT_BYTES)
     await this.file.sync().catch(syncFailed(this.path))
     this.slot = slot

@@ -21,8 +21,9 @@ import { Journal } from "./Journal.ts"
 import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
 import { copyLastBatch } from "./JournalCopy.ts"
 import { type FoundBatch, type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
-import type { LogState } from "./LogState.ts"
+import { type LogState, lastSegment } from "./LogState.ts"
 import { Maintenance } from "./Maintenance.ts"
+import { generationOf, headFault, type LogHead, Manifest, readManifest } from "./Manifest.ts"
 import { META_NAME, MetaFile } from "./MetaFile.ts"
 import type { OpenLogOptions } from "./OpenLog.ts"
 import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "./Options.ts"
@@ -32,6 +33,7 @@ import { type RecoveryReport, recover } from "./Recovery.ts"
 import { afterTimeout } from "./Retry.ts"
 import type { ScanFault } from "./Scan.ts"
 import { sealSegments } from "./Seal.ts"
+import { isLogName } from "./Segment.ts"
 import { SegmentStore } from "./SegmentStore.ts"
 import { Slabs } from "./Slabs.ts"
 import { Watchers } from "./Watchers.ts"
@@ -41,6 +43,7 @@ export interface Parts extends OpenLogOptions {
   readonly limits: ResolvedLimits
   readonly lock: DiskLock
   readonly meta: MetaFile
+  readonly manifest: Manifest
   readonly journal: Journal
   readonly slabs: Slabs
   readonly maintenance: Maintenance
@@ -94,7 +97,8 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
   const { directory } = options
   const isNew = !(await disk.exists(`${directory}/${META_NAME}`))
   const meta = isNew ? await createMeta(disk, options) : await MetaFile.open(disk, directory)
-  const parts = assembleParts({ ...base, meta })
+  const manifest = await openManifest(disk, directory, meta)
+  const parts = assembleParts({ ...base, meta, manifest })
   try {
     await disk.makeDirectory(journalDirectory(directory))
     await disk.makeDirectory(logsDirectory(directory))
@@ -107,9 +111,10 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
       { ...parts, journalDirectory: journalDirectory(directory) },
       withDefect(options, content)
     )
+    await compareRecovered(parts, report)
     const { clean } = meta.state
     const sequence = nextSequence(content)
-    if (content.damage === undefined) await takeOverJournal(parts, content, sequence)
+    if (content.damage === undefined) await takeOverJournal(parts, { content, report, sequence })
     return { parts, content, report, clean, sequence, nonce: BigInt(`0x${randomHex(options, 8)}`) }
   } catch (error) {
     await closeFiles(parts)
@@ -117,14 +122,67 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
   }
 }
 
+const openManifest = async (disk: Disk, directory: string, meta: MetaFile): Promise<Manifest> => {
+  try {
+    return new Manifest({ disk, directory, meta }, await readManifest(disk, directory, meta.state.manifest))
+  } catch (fault) {
+    // It can vouch for nothing, and stops nobody.
+    if (fault instanceof JournalCorrupt)
+      return new Manifest({ disk, directory, meta, fault }, { logs: new Map(), items: new Map() })
+    await meta.close()
+    throw fault
+  }
+}
+
+/** Holds the logs that the journal touched against the manifest; the others are when they are opened. */
+const compareRecovered = async (parts: Parts, { logs, removed }: RecoveryReport): Promise<void> => {
+  for (const log of logs.values()) {
+    if (!removed.has(log.name)) await compareHead(parts, log, parts.manifest.head(log.name))
+  }
+}
+
+/** A log that does not reach what was recorded of it has lost acknowledged events: nothing is built on that. */
+export const compareHead = async (
+  { quarantine, store }: Pick<OpenLogOptions, "quarantine" | "store">,
+  log: LogState,
+  expected: LogHead | undefined
+): Promise<void> => {
+  const reason = headFault(expected, { head: log.durableEventId, crc: log.durableCrc })
+  if (reason === undefined || log.damage !== undefined) return
+  const last = lastSegment(log)
+  const file = last === undefined ? store.logDirectory(log.name) : store.segmentPath(log.name, last)
+  log.damage = await quarantine.record({ log: log.name, file, offset: last?.durableBytes ?? 0, reason })
+}
+
+/** What recovery found out about logs, for the manifest; what it found damaged stays as it was recorded. */
+const recoveredHeads = async (
+  { disk, manifest, meta, options }: Parts,
+  { logs }: RecoveryReport
+): Promise<Map<string, LogHead | undefined>> => {
+  const heads = new Map<string, LogHead | undefined>()
+  if (meta.state.manifest.generation === 0) {
+    // From before there was one: what is there has to stay there.
+    for (const { kind, name } of await disk.list(logsDirectory(options.directory)))
+      if (kind === "directory" && isLogName(name)) heads.set(name, { head: 0, crc: 0 })
+  }
+  for (const { damage, durableCrc, durableEventId, name } of logs.values()) {
+    if (damage !== undefined) continue
+    if (durableEventId > 0) heads.set(name, { head: durableEventId, crc: durableCrc })
+    else if (heads.has(name) || manifest.head(name) !== undefined) heads.set(name, undefined)
+  }
+  return heads
+}
+
 /** Closes what was opened. */
 export const closeFiles = async ({
   files,
   journal,
+  manifest,
   meta
-}: Pick<Parts, "files" | "journal" | "meta">): Promise<void> => {
+}: Pick<Parts, "files" | "journal" | "manifest" | "meta">): Promise<void> => {
   await files.closeAll()
   await journal.close()
+  await manifest.close()
   await meta.close()
 }
 
@@ -172,8 +230,8 @@ const makeDurable = async ({ disk, meta, options }: Parts, content: JournalConte
 const withDefect = (options: RunelogOptions, content: JournalContent): JournalContent =>
   options.defect === "recovery drops the last batch" ? { ...content, batches: content.batches.slice(0, -1) } : content
 
-const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
-  const { options, limits, disk, meta } = base
+const assembleParts = (base: Base & { readonly meta: MetaFile; readonly manifest: Manifest }): Parts => {
+  const { options, limits, disk, manifest, meta } = base
   const { directory } = options
   const files = new FileCache(disk, limits.openFilesMax)
   const slabs = new Slabs(limits.slabBytes)
@@ -201,7 +259,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile }): Parts => {
   const maintenance: Maintenance = new Maintenance({
     path: directory,
     journal,
-    meta,
+    manifest,
     store,
     slabs,
     limits,
@@ -262,8 +320,11 @@ const removeFiles = (parts: OpenLogOptions, log: LogState): Promise<void> =>
     await parts.store.syncRoot()
   })
 
-const takeOverJournal = async (parts: Parts, content: JournalContent, sequence: number): Promise<void> => {
-  const { disk, journal, limits, meta, options } = parts
+const takeOverJournal = async (
+  parts: Parts,
+  { content, report, sequence }: Pick<OpenDirectory, "content" | "report" | "sequence">
+): Promise<void> => {
+  const { disk, journal, limits, manifest, meta, options } = parts
   const directory = journalDirectory(options.directory)
   for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
   if (content.torn !== undefined) await keepTorn(parts, content.torn)
@@ -275,10 +336,22 @@ const takeOverJournal = async (parts: Parts, content: JournalContent, sequence: 
   if (journal.files === 0) await journal.grow()
   // The names of files that a killed process made may be in memory only.
   else await disk.syncDirectory(directory).catch(syncFailed(directory))
+  await manifest.replaceDamaged()
+  await dropManifests(parts)
+  await manifest.record({ logs: await recoveredHeads(parts, report) }, { floor: sequence, sequence, clean: false })
   // Twice, for two slots: should one rot, the other must not say that nothing is in use.
-  for (let slot = 0; slot < 2; slot++) await meta.update({ floor: sequence, sequence, clean: false })
+  await meta.update({})
   // Files of another size come from other settings; recovery emptied them.
   for (const { path } of content.files.filter((file) => !isUsable(file))) await disk.remove(path)
+}
+
+/** Manifests that were being written, or replaced, when the machine stopped. */
+const dropManifests = async ({ disk, meta, options: { directory } }: Parts): Promise<void> => {
+  for (const { name } of await disk.list(directory)) {
+    const generation = generationOf(name)
+    if (generation !== undefined && generation !== meta.state.manifest.generation)
+      await disk.remove(`${directory}/${name}`)
+  }
 }
 
 /** It was not acknowledged, as far as can be known; a copy settles doubts. */

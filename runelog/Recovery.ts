@@ -23,6 +23,8 @@ export interface RecoveryReport {
   readonly frames: number
   /** The logs that the journal touched, as they are now. */
   readonly logs: ReadonlyMap<string, LogState>
+  /** Those among them whose lives before a removal in the journal are over. */
+  readonly removed: ReadonlySet<string>
 }
 
 export const recover = async (options: RecoveryOptions, content: JournalContent): Promise<RecoveryReport> => {
@@ -40,7 +42,7 @@ export const recover = async (options: RecoveryOptions, content: JournalContent)
   for (const log of logs.values()) await options.store.flush(log, { sync: true })
   options.store.markRootUnsynced()
   await options.store.syncRoot()
-  return { batches: content.batches.length, frames, logs }
+  return { batches: content.batches.length, frames, logs, removed: new Set(removals.keys()) }
 }
 
 type BatchBody = (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>

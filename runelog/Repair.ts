@@ -3,6 +3,7 @@
 // before, and the record of the damage goes last: a repair that is interrupted is begun anew.
 import type { DiskFile } from "./Disk.ts"
 import { asDiskError, LogNameInvalid, LogUnknown } from "./Errors.ts"
+import type { LogHead } from "./Manifest.ts"
 import { closeFiles, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openHeader } from "./OpenSegment.ts"
 import type { RunelogOptions } from "./Options.ts"
@@ -33,8 +34,10 @@ export const repairLog = async (options: RunelogOptions, log: string): Promise<L
     // What comes last in the log is still to come out of the journal.
     if (content.damage !== undefined) throw content.damage
     const repaired = await repairFiles(parts, log)
-    await parts.meta.update({ floor: sequence, sequence, clean: true })
-    return repaired
+    const { crc, head } = repaired.end
+    const logs = new Map([[log, head === 0 ? undefined : { head, crc }]])
+    await parts.manifest.record({ logs }, { floor: sequence, sequence, clean: true })
+    return { log, head, copies: repaired.copies }
   })
 }
 
@@ -66,16 +69,22 @@ const withDirectory = async <A>(options: RunelogOptions, body: (opened: OpenDire
   }
 }
 
-const repairFiles = async (parts: Parts, log: string): Promise<LogRepair> => {
+interface RepairedFiles {
+  readonly end: LogHead
+  readonly copies: ReadonlyArray<string>
+}
+
+const repairFiles = async (parts: Parts, log: string): Promise<RepairedFiles> => {
   const { disk, quarantine, store } = parts
   const hasFiles = await disk.exists(store.logDirectory(log))
-  if (!hasFiles && (await quarantine.recall(log)) === undefined) throw new LogUnknown({ log })
+  const isMissing = parts.manifest.head(log) !== undefined
+  if (!hasFiles && !isMissing && (await quarantine.recall(log)) === undefined) throw new LogUnknown({ log })
   const found = hasFiles ? await listFiles(parts, log) : { segments: [], indexes: [] }
   const good = await findGoodPrefix(parts, log, found.segments)
   const copies = await putAside(parts, log, found, good)
   if (hasFiles) await disk.syncDirectory(store.logDirectory(log))
   await quarantine.forget(log)
-  return { log, head: good.lastEventId, copies }
+  return { end: { head: good.lastEventId, crc: good.headCrc }, copies }
 }
 
 interface LogFiles {
@@ -100,6 +109,7 @@ interface GoodPrefix {
   /** Of the next one, so many bytes are good; 0 when none are. */
   readonly bytes: number
   readonly lastEventId: number
+  readonly headCrc: number
 }
 
 /** Reads from the first frame on; an index proves nothing here. */
@@ -107,15 +117,15 @@ const findGoodPrefix = async (parts: Parts, log: string, firstIds: ReadonlyArray
   let lastEventId = 0
   let headCrc = 0
   for (const [at, firstEventId] of firstIds.entries()) {
-    if (firstEventId !== lastEventId + 1) return { segments: at, bytes: 0, lastEventId }
+    if (firstEventId !== lastEventId + 1) return { segments: at, bytes: 0, lastEventId, headCrc }
     const path = parts.store.segmentPath(log, { firstEventId })
     const file = await parts.disk.open(path, "read")
     const end = await goodEnd(file, { path, log, firstEventId, headCrc }).finally(() => file.close())
-    if (!end.isWhole) return { segments: at, bytes: end.bytes, lastEventId: end.lastEventId }
+    if (!end.isWhole) return { segments: at, bytes: end.bytes, lastEventId: end.lastEventId, headCrc: end.headCrc }
     lastEventId = end.lastEventId
     headCrc = end.headCrc
   }
-  return { segments: firstIds.length, bytes: 0, lastEventId }
+  return { segments: firstIds.length, bytes: 0, lastEventId, headCrc }
 }
 
 interface GoodEnd {

@@ -26,7 +26,7 @@ import {
 import { groupKind } from "./JournalBatch.ts"
 import type { LogState } from "./LogState.ts"
 import { isUnknown, LogWork } from "./LogWork.ts"
-import { closeFiles, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
+import { closeFiles, compareHead, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
 import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
@@ -243,6 +243,16 @@ export class Runelog {
     return this.calls.run(() => this.work.list())
   }
 
+  /** Files beside the logs that must be there, each with what tells it from another. */
+  get items(): ReadonlyMap<string, string> {
+    return this.parts.manifest.items
+  }
+
+  /** Records which files beside the logs must be there, or no longer (`undefined`); resolves when that is durable. */
+  recordItems(items: ReadonlyMap<string, string | undefined>): Promise<void> {
+    return this.calls.run(() => this.work.recordItems(items))
+  }
+
   /** Brings everything durable into synced segments and frees the journal. */
   checkpoint(): Promise<void> {
     return this.calls.run(() => this.work.checkpoint())
@@ -311,7 +321,12 @@ export class Runelog {
 
   private async openLog(log: string): Promise<LogState> {
     try {
-      return await openLog(this.parts, { log, journalFirstId: undefined })
+      const state = await openLog(this.parts, { log, journalFirstId: undefined })
+      const expected = this.parts.maintenance.expected(log)
+      await compareHead(this.parts, state, expected)
+      // From before there was a manifest, or from an import that was cut short behind its last step.
+      if (expected === undefined || expected.head === 0) this.parts.maintenance.noteHead(state)
+      return state
     } catch (error) {
       // Nothing that was acknowledged depends on it: no reason to stop writing.
       throw asDiskError(error, this.parts.store.logDirectory(log))

@@ -5,18 +5,29 @@ import type { Disk } from "./Disk.ts"
 import { codeOf } from "./DiskFault.ts"
 import { makeDiskNode } from "./DiskNode.ts"
 import { asDiskError, DataMissing, FormatUnsupported, JournalCorrupt } from "./Errors.ts"
+import { DAMAGED_SUFFIX, generationOf, type ManifestContent, readManifest } from "./Manifest.ts"
 import { META_NAME, MetaFile, type MetaState } from "./MetaFile.ts"
 import { journalDirectory, logsDirectory, quarantineDirectory } from "./Paths.ts"
 import { isLogName } from "./Segment.ts"
 import { type JournalLog, verifyJournal } from "./VerifyJournal.ts"
 import { verifyLog } from "./VerifyLog.ts"
-import { Findings, type VerifyReport } from "./VerifyReport.ts"
+import { Findings, type Inspection, type VerifyReport } from "./VerifyReport.ts"
 
-export type { Note, Problem, VerifyReport } from "./VerifyReport.ts"
+export type {
+  EventInspector,
+  Findings,
+  InspectedEvent,
+  Inspection,
+  Note,
+  Problem,
+  VerifyReport
+} from "./VerifyReport.ts"
 
 export interface VerifyOptions {
   readonly directory: string
   readonly disk?: Disk
+  /** Looks into the events, and at what lies beside the logs; asked anew for every look at the directory. */
+  readonly inspect?: () => Inspection
 }
 
 /** Beside a writer a file may change between two looks; after so many the last one counts. */
@@ -30,7 +41,7 @@ export const verify = async (options: VerifyOptions): Promise<VerifyReport> => {
   if (!found.includes(true)) throw new DataMissing({ path: directory })
   let seen: string | undefined
   for (let look = 1; ; look++) {
-    const findings = await lookOnce(disk, directory, { isLast: look === LOOKS_MAX })
+    const findings = await lookOnce(disk, options, { isLast: look === LOOKS_MAX })
     const problems = JSON.stringify(findings?.problems)
     // A fault is what is found twice; what a writer was about to finish is gone by then.
     const isSettled = problems === "[]" || problems === seen || look === LOOKS_MAX
@@ -42,12 +53,12 @@ export const verify = async (options: VerifyOptions): Promise<VerifyReport> => {
 /** Nothing when a file that was listed is gone: a writer is at work. */
 const lookOnce = async (
   disk: Disk,
-  directory: string,
+  { directory, inspect }: VerifyOptions,
   look: { readonly isLast: boolean }
 ): Promise<Findings | undefined> => {
   const findings = new Findings()
   try {
-    await verifyDirectory(findings, disk, directory)
+    await verifyDirectory(findings, { disk, directory, inspection: inspect?.() })
     return findings
   } catch (error) {
     if (look.isLast || codeOf(error) !== "ENOENT") throw asDiskError(error, directory)
@@ -68,7 +79,14 @@ const readMeta = async (disk: Disk, directory: string): Promise<Meta> => {
   }
 }
 
-const verifyDirectory = async (findings: Findings, disk: Disk, directory: string): Promise<void> => {
+interface Subject {
+  readonly disk: Disk
+  readonly directory: string
+  readonly inspection: Inspection | undefined
+}
+
+const verifyDirectory = async (findings: Findings, subject: Subject): Promise<void> => {
+  const { directory, disk } = subject
   const meta = await readMeta(disk, directory)
   const path = `${directory}/${META_NAME}`
   if (meta._tag === "Fault") findings.problem({ file: path, offset: 0, reason: meta.reason })
@@ -80,30 +98,74 @@ const verifyDirectory = async (findings: Findings, disk: Disk, directory: string
   if (!isReadable && meta._tag === "State" && !meta.state.clean) {
     findings.problem({ file: journal, offset: 0, reason: "the directory is missing" })
   }
-  await verifyLogs(findings, disk, directory, logs)
+  const isClean = meta._tag === "State" && meta.state.clean
+  const manifest = await verifyManifest(findings, subject, meta)
+  await verifyLogs(findings, subject, { journal: logs, manifest, isClean })
   await verifyQuarantine(findings, disk, quarantineDirectory(directory))
+  await subject.inspection?.finish(findings, manifest.items)
 }
 
-const verifyLogs = async (
+const NOTHING: ManifestContent = { logs: new Map(), items: new Map() }
+
+/** What must be there. Where it cannot be read, that is told, and nothing is missed. */
+const verifyManifest = async (
   findings: Findings,
-  disk: Disk,
-  dataDirectory: string,
-  journal: ReadonlyMap<string, JournalLog>
-): Promise<void> => {
-  const parent = logsDirectory(dataDirectory)
-  const entries = (await disk.exists(parent)) ? await disk.list(parent) : []
-  const onDisk = new Set<string>()
-  for (const { kind, name } of entries) {
-    const directory = `${parent}/${name}`
-    if (kind !== "directory" || !isLogName(name)) {
-      findings.problem({ file: directory, offset: 0, reason: "not a log of the runelog" })
-      continue
-    }
-    onDisk.add(name)
-    await verifyLog(findings, { disk, log: name, directory, journal: journal.get(name) })
+  { directory, disk }: Subject,
+  meta: Meta
+): Promise<ManifestContent> => {
+  for (const { name } of await disk.list(directory)) {
+    if (!name.endsWith(DAMAGED_SUFFIX) || generationOf(name.slice(0, -DAMAGED_SUFFIX.length)) === undefined) continue
+    const reason = "the manifest was damaged and made anew: what was missing by then is not known"
+    findings.problem({ file: `${directory}/${name}`, offset: 0, reason })
   }
-  for (const [name, log] of journal) {
-    if (!onDisk.has(name)) await verifyLog(findings, { disk, log: name, directory: `${parent}/${name}`, journal: log })
+  if (meta._tag === "Fault") return NOTHING
+  const { manifest } = meta.state
+  if (manifest.generation === 0) {
+    findings.note({ file: directory, text: "there is no manifest yet: which logs must be there is not known" })
+    return NOTHING
+  }
+  try {
+    return await readManifest(disk, directory, manifest)
+  } catch (error) {
+    if (error instanceof FormatUnsupported) findings.problem({ file: error.file, offset: 0, reason: error.message })
+    else if (error instanceof JournalCorrupt)
+      findings.problem({ file: error.file, offset: error.offset, reason: error.reason })
+    else throw error
+    return NOTHING
+  }
+}
+
+interface Known {
+  readonly journal: ReadonlyMap<string, JournalLog>
+  readonly manifest: ManifestContent
+  readonly isClean: boolean
+}
+
+const verifyLogs = async (findings: Findings, subject: Subject, known: Known): Promise<void> => {
+  const { disk, inspection } = subject
+  const { isClean, journal, manifest } = known
+  const parent = logsDirectory(subject.directory)
+  const entries = (await disk.exists(parent)) ? await disk.list(parent) : []
+  const names = new Set<string>()
+  for (const { kind, name } of entries) {
+    if (kind === "directory" && isLogName(name)) names.add(name)
+    else findings.problem({ file: `${parent}/${name}`, offset: 0, reason: "not a log of the runelog" })
+  }
+  for (const [name, { head }] of manifest.logs) {
+    if (head > 0 || names.has(name) || journal.has(name)) continue
+    findings.problem({ file: `${parent}/${name}`, log: name, offset: 0, reason: "the log is missing" })
+  }
+  for (const name of [...journal.keys(), ...manifest.logs.keys()]) names.add(name)
+  for (const name of names) {
+    await verifyLog(findings, {
+      disk,
+      log: name,
+      directory: `${parent}/${name}`,
+      journal: journal.get(name),
+      expected: manifest.logs.get(name),
+      isClean,
+      inspect: inspection?.log(name)
+    })
   }
 }
 

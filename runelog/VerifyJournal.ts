@@ -24,12 +24,23 @@ export interface JournalLog {
   readonly first:
     | { readonly eventId: number; readonly previousCrc: number; readonly startsSegment: boolean }
     | undefined
+  /** The last event that the journal holds, and its checksum. */
+  readonly last: { readonly head: number; readonly crc: number } | undefined
   /** Its files are from before a removal that the next start finishes. */
   readonly removed: boolean
+  /** Where its frames lie. */
+  readonly places: ReadonlyArray<JournalPlace>
+}
+
+export interface JournalPlace {
+  readonly file: string
+  readonly offset: number
+  readonly bytes: number
 }
 
 interface Walk {
-  log: JournalLog
+  log: Omit<JournalLog, "places" | "last">
+  places: Array<JournalPlace>
   nextEventId: number
   crc: number
 }
@@ -52,7 +63,12 @@ export const verifyJournal = async (
     if (!(error instanceof ForeignFile || error instanceof FormatUnsupported)) throw error
     findings.problem({ file: error.file, offset: 0, reason: error.message })
   }
-  return new Map([...walks].map(([name, { log }]) => [name, log]))
+  return new Map(
+    [...walks].map(([name, { crc, log, nextEventId, places }]) => {
+      const last = log.first === undefined ? undefined : { head: nextEventId - 1, crc }
+      return [name, { ...log, last, places }]
+    })
+  )
 }
 
 const noteContent = (findings: Findings, directory: string, content: JournalContent): void => {
@@ -85,8 +101,12 @@ const verifyBatch = async (
   if (payload === undefined) return problem(0, "the batch is cut short")
   const groups = checkedGroups(payload, batch)
   if (groups === undefined) return problem(0, "the groups of the batch do not fill it")
-  for (const group of groups)
+  for (const group of groups) {
     verifyGroup(payload, group, walks, (position, reason) => problem(position, reason, group.log))
+    const offset = batch.offset + BATCH_HEADER_BYTES + group.start
+    if (group.kind === groupKind.frames)
+      walks.get(group.log)?.places.push({ file: path, offset, bytes: group.end - group.start })
+  }
 }
 
 /** The groups, if they lie end to end in the payload. */
@@ -107,7 +127,7 @@ const verifyGroup = (
   problem: (position: number, reason: string) => undefined
 ): undefined => {
   if (group.kind === groupKind.removal) {
-    walks.set(group.log, { log: { first: undefined, removed: true }, nextEventId: 1, crc: 0 })
+    walks.set(group.log, { log: { first: undefined, removed: true }, places: [], nextEventId: 1, crc: 0 })
     return
   }
   if (group.kind !== groupKind.frames) return problem(group.start, `a group of unknown kind ${group.kind}`)
@@ -133,6 +153,7 @@ const walkFrame = (view: DataView, at: number, log: string, walks: Map<string, W
   const first = walk?.log.first ?? { eventId, previousCrc, startsSegment }
   walks.set(log, {
     log: { first, removed: walk?.log.removed ?? false },
+    places: walk?.places ?? [],
     nextEventId: eventId + 1,
     crc: frameCrc(view, at)
   })

@@ -1,10 +1,26 @@
 // Verifies one log: what lies in its directory, every segment, that they continue each other without a gap, and that
 // the journal continues them.
 import type { Disk } from "./Disk.ts"
+import {
+  type Bytes,
+  bytesOf,
+  checkFrame,
+  FRAME_HEADER_BYTES,
+  flag,
+  frameBytes,
+  frameEventId,
+  frameFamily,
+  frameFlags,
+  frameKind,
+  frameKindOf,
+  frameLastId,
+  frameStream
+} from "./Frame.ts"
 import { decodeIndex } from "./IndexFile.ts"
+import { headFault, type LogHead } from "./Manifest.ts"
 import { parseLogFileName, segmentFileName } from "./Segment.ts"
 import { headerCrcOf, type JournalLog } from "./VerifyJournal.ts"
-import type { Findings } from "./VerifyReport.ts"
+import type { EventInspector, Findings } from "./VerifyReport.ts"
 import { type SegmentEnd, verifySegment } from "./VerifySegment.ts"
 
 export interface LogPlace {
@@ -13,6 +29,11 @@ export interface LogPlace {
   /** The directory of the log; it may be missing when only the journal has frames. */
   readonly directory: string
   readonly journal: JournalLog | undefined
+  /** What the manifest says of it. */
+  readonly expected: LogHead | undefined
+  /** The writer closed in order: the log ends where the manifest says. */
+  readonly isClean: boolean
+  readonly inspect: EventInspector | undefined
 }
 
 interface LogFiles {
@@ -24,14 +45,75 @@ export const verifyLog = async (findings: Findings, place: LogPlace): Promise<vo
   const { directory, journal, log } = place
   const files = await listFiles(findings, place)
   if (journal?.removed) {
+    await inspectJournal(findings, place, 0)
     const text = "the next start finishes the removal of what the log was before"
     if (files.segments.length > 0) findings.note({ file: directory, log, text })
     if (journal.first !== undefined) findings.logs += 1
     return
   }
   findings.logs += 1
-  const end = await verifySegments(findings, place, files)
+  const seen = { lastEventId: 0 }
+  const end = await verifySegments(findings, place, files, seen)
   verifyBorder(findings, place, end)
+  await inspectJournal(findings, place, seen.lastEventId)
+  verifyHead(findings, place, end)
+}
+
+/** The log reaches as far as manifest and journal say. */
+const verifyHead = (findings: Findings, place: LogPlace, end: LogEnd): void => {
+  const { directory, expected, journal, log } = place
+  // What a damaged segment does not say is told already.
+  if (end.hasSegments && end.segment === undefined && journal?.last === undefined) return
+  const inSegments = { head: end.segment?.lastEventId ?? 0, crc: end.segment?.headCrc ?? 0 }
+  const found = journal?.last ?? inSegments
+  const isLonger = place.isClean && expected !== undefined && expected.head > 0 && found.head > expected.head
+  const reason = isLonger
+    ? `the log goes on to event ${found.head}, the manifest knows of ${expected.head}`
+    : headFault(expected, found)
+  if (reason === undefined) return
+  const { offset = 0, path = directory } = end.segment ?? {}
+  findings.problem({ file: path, log, offset, reason })
+}
+
+const inspectFrame = (
+  findings: Findings,
+  place: LogPlace,
+  {
+    at,
+    bytes,
+    file,
+    offset
+  }: { readonly bytes: Bytes; readonly at: number; readonly file: string; readonly offset: number }
+): void => {
+  const { buffer, view } = bytes
+  const event = {
+    kind: frameKindOf(view, at) === frameKind.thinned ? ("thinned" as const) : ("entry" as const),
+    eventId: frameEventId(view, at),
+    lastEventId: frameLastId(view, at),
+    visibility: frameFlags(view, at) & flag.visibilityMask,
+    family: frameFamily(view, at),
+    stream: frameStream(view, at),
+    body: buffer.subarray(at + FRAME_HEADER_BYTES, at + frameBytes(view, at))
+  }
+  for (const reason of place.inspect!(event, { file, offset })) {
+    findings.problem({ file, log: place.log, offset, reason })
+  }
+}
+
+/** What only the journal has, in its order. */
+const inspectJournal = async (findings: Findings, place: LogPlace, after: number): Promise<void> => {
+  if (place.inspect === undefined) return
+  for (const { bytes: length, file: path, offset } of place.journal?.places ?? []) {
+    const file = await place.disk.open(path, "read")
+    const bytes = bytesOf(Buffer.alloc(length))
+    await file.read(bytes.buffer, 0, length, offset).finally(() => file.close())
+    for (let at = 0; at < length; at += frameBytes(bytes.view, at)) {
+      // What is not a frame was told of when the journal was read.
+      if (checkFrame(bytes, at, length) !== undefined) return
+      if (frameEventId(bytes.view, at) > after)
+        inspectFrame(findings, place, { bytes, at, file: path, offset: offset + at })
+    }
+  }
 }
 
 const listFiles = async (findings: Findings, { directory, disk, log }: LogPlace): Promise<LogFiles> => {
@@ -57,7 +139,12 @@ interface LogEnd {
   readonly borderCrc: number | undefined
 }
 
-const verifySegments = async (findings: Findings, place: LogPlace, files: LogFiles): Promise<LogEnd> => {
+const verifySegments = async (
+  findings: Findings,
+  place: LogPlace,
+  files: LogFiles,
+  seen: { lastEventId: number }
+): Promise<LogEnd> => {
   const { directory, disk, log } = place
   const { indexes, segments } = files
   const journalFirstId = place.journal?.first?.eventId ?? Number.POSITIVE_INFINITY
@@ -67,10 +154,12 @@ const verifySegments = async (findings: Findings, place: LogPlace, files: LogFil
   let borderCrc: number | undefined
   for (const [at, firstEventId] of segments.entries()) {
     const next = segments[at + 1]
+    const path = `${directory}/${segmentFileName(firstEventId)}`
     segment = await verifySegment(findings, {
       disk,
       log,
-      path: `${directory}/${segmentFileName(firstEventId)}`,
+      path,
+      inspect: inspectorOf(findings, place, { path, seen }),
       indexPath: indexes.get(firstEventId),
       firstEventId,
       lastEventId: next === undefined ? undefined : next - 1,
@@ -81,6 +170,18 @@ const verifySegments = async (findings: Findings, place: LogPlace, files: LogFil
   }
   return { segment, hasSegments: segments.length > 0, borderCrc }
 }
+
+const inspectorOf = (
+  findings: Findings,
+  place: LogPlace,
+  { path, seen }: { readonly path: string; readonly seen: { lastEventId: number } }
+): ((bytes: Bytes, at: number, offset: number) => void) | undefined =>
+  place.inspect === undefined
+    ? undefined
+    : (bytes, at, offset) => {
+        seen.lastEventId = frameLastId(bytes.view, at)
+        inspectFrame(findings, place, { bytes, at, file: path, offset })
+      }
 
 const verifyStart = (
   findings: Findings,

@@ -15,6 +15,30 @@ export interface Note {
   readonly log?: string
 }
 
+/** Looks into what a verification reads: one per look at the directory. */
+export interface Inspection {
+  /** Begins a log, or goes on with nothing; called with each of its events in their order. */
+  readonly log: (log: string) => EventInspector
+  /** Called last, with the files that the manifest says must be there: reads what the engine knows nothing of. */
+  readonly finish: (findings: Findings, items: ReadonlyMap<string, string>) => Promise<void>
+}
+
+export interface InspectedEvent {
+  readonly kind: "entry" | "thinned"
+  readonly eventId: number
+  readonly lastEventId: number
+  readonly visibility: number
+  readonly family: number
+  readonly stream: number
+  readonly body: Buffer
+}
+
+/** Returns what is wrong with the event. */
+export type EventInspector = (
+  event: InspectedEvent,
+  place: { readonly file: string; readonly offset: number }
+) => ReadonlyArray<string>
+
 export interface VerifyReport {
   readonly logs: number
   readonly segments: number

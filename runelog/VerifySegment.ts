@@ -20,6 +20,8 @@ export interface SegmentPlace {
   /** The first event of the log that the journal holds; what is unsealed from there on is written again from it. */
   readonly journalFirstId: number
   readonly before: SegmentEnd | undefined
+  /** Looks at every event. */
+  readonly inspect: ((bytes: Bytes, at: number, offset: number) => void) | undefined
 }
 
 /** What the next segment, and the journal, must continue. */
@@ -28,6 +30,9 @@ export interface SegmentEnd {
   /** Checksum of the last frame as it was appended. */
   readonly headCrc: number
   readonly seal: Seal | undefined
+  readonly path: string
+  /** Where its frames end. */
+  readonly offset: number
   /** Checksum of the frame before the journal's first, as it was appended, if it is in here. */
   readonly borderCrc: number | undefined
 }
@@ -108,7 +113,8 @@ const verifyFrames = async (
   if (end.seal !== undefined) return verifySeal(findings, place, { ...opened, end, walked })
   if (!isSound) return undefined
   const good = end.openBatch ?? end
-  return { lastEventId: good.lastEventId, headCrc: good.crc, seal: undefined, borderCrc: walked.borderCrc }
+  const { crc: headCrc, lastEventId, offset } = good
+  return { lastEventId, headCrc, seal: undefined, path: place.path, offset, borderCrc: walked.borderCrc }
 }
 
 interface Step {
@@ -124,6 +130,7 @@ const walkFrame = (findings: Findings, place: SegmentPlace, { walked, index, byt
   const eventId = frameEventId(view, at)
   const lastEventId = frameLastId(view, at)
   walked.frames += 1
+  place.inspect?.(bytes, at, offset)
   if (frameKindOf(view, at) === frameKind.thinned) {
     walked.isThinned = true
     findings.thinnedEvents += lastEventId - eventId + 1
@@ -215,6 +222,8 @@ const verifySeal = async (
     lastEventId: end.lastEventId,
     headCrc: seal.headCrc,
     seal,
+    path,
+    offset: end.offset,
     borderCrc: isBorder ? seal.headCrc : inner
   }
 }

@@ -12,7 +12,14 @@ export interface VerifyReport {
   /** Batches that so far only the journal holds; the next start brings them into the segments. */
   readonly batches: number
   readonly bytes: number
-  readonly problems: ReadonlyArray<{ readonly file: string; readonly offset: number; readonly reason: string }>
+  readonly archives: number
+  readonly blobs: number
+  readonly problems: ReadonlyArray<{
+    readonly file: string
+    readonly offset: number
+    readonly reason: string
+    readonly log?: string
+  }>
   /** What is no fault, but good to know. */
   readonly notes: ReadonlyArray<{ readonly file: string; readonly text: string }>
 }
@@ -60,7 +67,9 @@ const render = (terminal: Terminal, directory: string, report: VerifyReport): st
   const waiting =
     report.batches === 0 ? "" : `, ${amount(report.batches, { one: "batch", many: "batches" })} in the journal`
   const read = `${amount(report.entries, { one: "entry", many: "entries" })} in ${amount(report.logs, { one: "log", many: "logs" })}`
-  return `${problems.join("")}${notes.join("")}${verdict}: ${read}${waiting}, at ${directory}\n`
+  const archives = report.archives === 0 ? "" : `, ${amount(report.archives, { one: "archive", many: "archives" })}`
+  const blobs = report.blobs === 0 ? "" : `, ${amount(report.blobs, { one: "blob", many: "blobs" })}`
+  return `${problems.join("")}${notes.join("")}${verdict}: ${read}${waiting}${archives}${blobs}, at ${directory}\n`
 }
 
 const amount = (value: number, word: { readonly one: string; readonly many: string }): string =>

@@ -60,6 +60,7 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
     (await record()).makeReplay(recordParts())
   ),
   entry("verify", "reads a whole data directory and says what is wrong with it, if anything", loadVerify),
+  entry("repair", "cuts damaged logs back to what is good, and keeps a copy of the rest", loadRepair),
   entry("export", "prints a conversation as JSON lines", async () => (await look()).makeExport(remoteParts())),
   entry("stats", "numbers of the server or of a conversation", async () => (await look()).makeStats(remoteParts())),
   entry("audit", "lists who allowed what, when and why", async () => (await record()).makeAudit(remoteParts())),
@@ -98,6 +99,12 @@ const loadServe: VerbEntry["load"] = async () => {
 const loadVerify: VerbEntry["load"] = async () => {
   const { makeVerify } = await import("../cli/verify.ts")
   return makeVerify({ dataDirectory: (flag) => dataDirectory(readEnvironment(), flag), verify: verifyDirectory })
+}
+
+const loadRepair: VerbEntry["load"] = async () => {
+  const [{ makeRepair }, { repairData }] = await Promise.all([import("../cli/repair.ts"), import("./RepairData.ts")])
+  const directory = (flag: string | undefined): string => dataDirectory(readEnvironment(), flag)
+  return makeRepair({ dataDirectory: directory, verify: verifyDirectory, repair: repairData })
 }
 
 const loadDemo = async (start: Start) => {
@@ -203,9 +210,9 @@ const settingsParts = async (): Promise<SettingsParts> => {
 }
 
 const verifyDirectory = async (directory: string): Promise<VerifyReport | "missing"> => {
-  const [{ verify }, { DataMissing }] = await Promise.all([import("#runelog/Verify.ts"), import("#runelog/Errors.ts")])
+  const [{ verifyData }, { DataMissing }] = await Promise.all([import("./VerifyData.ts"), import("#runelog/Errors.ts")])
   try {
-    return await verify({ directory })
+    return await verifyData(directory)
   } catch (error) {
     if (error instanceof DataMissing) return "missing"
     throw error

@@ -97,6 +97,7 @@ export class Archive implements ArchiveSource {
   /** Finishes what a crash interrupted. Candidates are conversations that the catalogue knows as archived. */
   async settle(candidates: Iterable<string>): Promise<ReadonlyMap<string, Settled>> {
     await this.sweep()
+    await this.adopt()
     const outcomes = new Map<string, Settled>()
     for (const conversationId of new Set([...candidates, ...(await this.list())])) {
       // One that cannot be settled must not keep the others from it.
@@ -104,6 +105,18 @@ export class Archive implements ArchiveSource {
       if (outcome !== undefined) outcomes.set(conversationId, outcome)
     }
     return outcomes
+  }
+
+  /** Archives from before it was recorded which must be there. One that cannot be read is not vouched for. */
+  private async adopt(): Promise<void> {
+    const { runelog } = this.options
+    const items = new Map<string, string>()
+    for (const conversationId of await this.list()) {
+      if (runelog.items.has(this.location(conversationId))) continue
+      const reader = await this.reader(conversationId).catch(() => undefined)
+      if (reader !== undefined) items.set(this.location(conversationId), reader.manifest.sha256)
+    }
+    if (items.size > 0) await runelog.recordItems(items)
   }
 
   private async settleOne(conversationId: string): Promise<Settled | undefined> {
@@ -164,6 +177,8 @@ export class Archive implements ArchiveSource {
     const wentOn = new NotArchivable({ conversationId, reason: "something was appended meanwhile" })
     if (files.at(-1)?.lastEventId !== head) throw wentOn
     await this.write(conversationId, files)
+    // From here on it has to be there, also when somebody takes both away.
+    await runelog.recordItems(new Map([[this.location(conversationId), files.at(-1)!.sha256]]))
     await runelog.remove(conversationId, { head }).catch(async (error) => {
       if (!(error instanceof LogWentOn)) throw error
       await this.drop(conversationId)
@@ -242,6 +257,7 @@ export class Archive implements ArchiveSource {
   private async drop(conversationId: string): Promise<void> {
     const { disk } = this.options
     this.readers.delete(conversationId)
+    await this.options.runelog.recordItems(new Map([[this.location(conversationId), undefined]]))
     await removeIfThere(disk, this.path(conversationId))
     await disk.syncDirectory(this.directory)
   }

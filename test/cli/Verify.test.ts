@@ -5,9 +5,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
 import { makeVerify, type VerifyReport } from "#src/cli/verify.ts"
+import { RuneStore } from "#src/store/RuneStore.ts"
+import { conversationIdOf, Scribe } from "../store/support.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const sound: VerifyReport = {
@@ -17,6 +19,8 @@ const sound: VerifyReport = {
   entries: 1_234,
   batches: 0,
   bytes: 56_789,
+  archives: 0,
+  blobs: 0,
   problems: [],
   notes: []
 }
@@ -78,32 +82,67 @@ describe("echs verify", () => {
 
 describe("the command over a real log", () => {
   const launcher = fileURLToPath(new URL("../../src/cli/echs.js", import.meta.url))
-  const echs = (directory: string, ...args: ReadonlyArray<string>) =>
-    spawnSync(process.execPath, [launcher, "verify", "--data", directory, ...args], { encoding: "utf8" })
+  const echs = (verb: string, directory: string, ...args: ReadonlyArray<string>) =>
+    spawnSync(process.execPath, [launcher, verb, "--data", directory, ...args], { encoding: "utf8" })
+  let directory: string
 
-  it("tells a sound log from one with a single wrong bit, and changes neither", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "echs-verify-"))
-    try {
-      const log = await Runelog.open({ directory })
-      await log.append("conv_1", 1, [{ body: "first" }, { body: "second" }])
-      await log.close()
-      expect(echs(directory)).toMatchObject({
-        status: 0,
-        stderr: "",
-        stdout: `sound: 2 entries in 1 log, at ${directory}\n`
-      })
-
-      const folder = join(directory, "runelog", "conv_1")
-      const segment = join(folder, readdirSync(folder).find((name) => name.endsWith(".seg")) ?? "")
-      const bytes = readFileSync(segment)
-      bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
-      writeFileSync(segment, bytes)
-      const run = echs(directory, "--json")
-      expect(run).toMatchObject({ status: 1, stderr: "" })
-      expect(JSON.parse(run.stdout).problems).toMatchObject([{ file: segment, log: "conv_1" }])
-      expect(readFileSync(segment)).toEqual(bytes)
-    } finally {
-      rmSync(directory, { recursive: true, force: true })
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "echs-verify-"))
+    const runelog = await Runelog.open({ directory })
+    const store = new RuneStore({ runelog })
+    for (const number of [1, 2]) {
+      const { conversationId, runes } = new Scribe(number).begin().turn()
+      for (const rune of runes) await store.appendNow(conversationId, [rune])
     }
+    await runelog.close()
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  const folderOf = (number: number): string => join(directory, "runelog", conversationIdOf(number))
+  const segmentOf = (number: number): string =>
+    join(folderOf(number), readdirSync(folderOf(number)).find((name) => name.endsWith(".seg")) ?? "")
+
+  it("tells a sound log from one with a single wrong bit, and changes neither", () => {
+    const entries = 2 * new Scribe(1).begin().turn().runes.length
+    expect(echs("verify", directory)).toMatchObject({
+      status: 0,
+      stderr: "",
+      stdout: `sound: ${entries} entries in 2 logs, at ${directory}\n`
+    })
+    const segment = segmentOf(1)
+    const bytes = readFileSync(segment)
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+    writeFileSync(segment, bytes)
+    const run = echs("verify", directory, "--json")
+    expect(run).toMatchObject({ status: 1, stderr: "" })
+    expect(JSON.parse(run.stdout).problems).toMatchObject([{ file: segment, log: conversationIdOf(1) }])
+    expect(readFileSync(segment)).toEqual(bytes)
+  })
+
+  it("misses a conversation whose directory is gone, says what a repair would do, and does it when told to", () => {
+    rmSync(folderOf(1), { recursive: true })
+    const segment = segmentOf(2)
+    const bytes = readFileSync(segment)
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+    writeFileSync(segment, bytes)
+    const problems = JSON.parse(echs("verify", directory, "--json").stdout).problems
+    expect(problems).toContainEqual({
+      file: folderOf(1),
+      log: conversationIdOf(1),
+      offset: 0,
+      reason: "the log is missing, the manifest knows of it"
+    })
+    const plan = echs("repair", directory)
+    expect(plan).toMatchObject({ status: 1, stderr: "" })
+    expect(plan.stdout).toContain(`would cut log ${conversationIdOf(2)} back`)
+    expect(readFileSync(segment)).toEqual(bytes)
+    const done = echs("repair", directory, "--yes")
+    expect(done).toMatchObject({ status: 0, stderr: "" })
+    expect(done.stdout).toContain(`cut log ${conversationIdOf(2)} back to event`)
+    const [copy] = readdirSync(join(directory, "quarantine"))
+    expect(bytes.subarray(-100).equals(readFileSync(join(directory, "quarantine", copy!)).subarray(-100))).toBe(true)
+    expect(echs("verify", directory).status).toBe(0)
+    expect(echs("repair", directory).stdout).toBe("nothing to repair\n")
+    expect(echs("repair", join(directory, "nowhere")).status).toBe(5)
   })
 })

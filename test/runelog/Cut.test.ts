@@ -21,7 +21,8 @@ import {
   type Snapshot,
   segmentPath,
   snapshotOf,
-  withFiles
+  withFiles,
+  withoutManifest
 } from "./Fixture.ts"
 
 const limits = {
@@ -82,7 +83,7 @@ beforeAll(async () => {
     const path = segmentPath(name, 1)
     changes[path] = files.get(path)!.subarray(0, batches[0].at(-1)!.end)
   }
-  unsealed = withFiles(files, changes)
+  unsealed = withoutManifest(withFiles(files, changes))
 })
 
 const lastBefore = (list: ReadonlyArray<Batch>, offset: number): Batch | undefined =>

@@ -1,6 +1,7 @@
 // What the tests of the engine share: small limits, directories in memory that can be copied and damaged, and whole
 // logs read page by page.
 
+import { crc32c } from "#runelog/Crc32c.ts"
 import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import type { Entry } from "#runelog/Entry.ts"
@@ -157,6 +158,17 @@ export const flipBit = (content: Uint8Array, bit: number): Buffer => {
 }
 
 /** A disk that differs from another in a few calls. */
+/** The same files as a writer left them that knew no manifest: nothing promises more than indexes do. */
+export const withoutManifest = (files: Snapshot): Snapshot => {
+  const left = new Map([...files].filter(([path]) => !path.startsWith(`${directory}/manifest.`)))
+  const meta = Buffer.from(files.get(`${directory}/meta`)!)
+  for (const slot of [0, 4096]) {
+    meta.fill(0, slot + 80, slot + 96)
+    meta.writeUInt32LE(crc32c(meta.subarray(slot), 12, 96, 0), slot + 8)
+  }
+  return left.set(`${directory}/meta`, meta)
+}
+
 export const withCalls = (disk: Disk, calls: Partial<Disk>): Disk => ({
   open: (path, mode) => disk.open(path, mode),
   makeDirectory: (path) => disk.makeDirectory(path),

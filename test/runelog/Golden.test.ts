@@ -14,6 +14,9 @@ import { contentOfDirectory, type Expected, filesOf, scenarios } from "./GoldenS
 
 const testdata = fileURLToPath(new URL("../../runelog/testdata/", import.meta.url))
 
+/** What is written today: version 1 with a manifest. */
+const current = "v1.1"
+
 const filesBelow = (place: string): ReadonlyArray<string> =>
   readdirSync(place).flatMap((name) =>
     statSync(join(place, name)).isDirectory() ? filesBelow(join(place, name)) : [join(place, name)]
@@ -38,7 +41,11 @@ describe("a recorded directory", () => {
   afterAll(() => rmSync(temporary, { recursive: true, force: true }))
 
   it("is there for every script", () => {
-    expect(all.filter(({ version }) => version === "v1").map(({ name }) => name)).toEqual(Object.keys(scenarios).sort())
+    for (const wanted of ["v1", current]) {
+      expect(all.filter(({ version }) => version === wanted).map(({ name }) => name)).toEqual(
+        Object.keys(scenarios).sort()
+      )
+    }
   })
 
   it.each(all)("$version/$name holds every frame that was recorded", async ({ name, version }) => {
@@ -69,7 +76,7 @@ describe("today's writer", () => {
   const isCompared = (name: string, path: string): boolean => name === "unclean" || /\.(seg|idx)$/.test(path)
 
   it.each(Object.keys(scenarios))("writes %s byte for byte as it was recorded", async (name) => {
-    const before = recorded("v1", name)
+    const before = recorded(current, name)
     const now = await filesOf(name)
     const compared = (files: Snapshot) => [...files.keys()].filter((path) => isCompared(name, path)).sort()
     expect(compared(now)).toEqual(compared(before))

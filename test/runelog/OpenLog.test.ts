@@ -26,7 +26,8 @@ import {
   segmentPath,
   snapshotOf,
   withCalls,
-  withFiles
+  withFiles,
+  withoutManifest
 } from "./Fixture.ts"
 
 const limits = { segmentBytes: 800 }
@@ -74,7 +75,7 @@ describe("a torn end", () => {
     await fill(runelog, "a", 1, 2)
     await runelog.append("a", 3, [entryOf(3), entryOf(4), entryOf(5)])
     await runelog.close()
-    const files = withoutIndexes(await snapshotOf(disk))
+    const files = withoutManifest(withoutIndexes(await snapshotOf(disk)))
     const path = segmentPath("a", 1)
     const cut = files.get(path)!.length - 10
     const again = await openSmall({
@@ -204,7 +205,12 @@ describe("damage", () => {
     expect(bodiesOf(found)).toEqual(bodies(last - 1))
     expect(found.error).toMatchObject({ reason: "the file is missing, its index is there" })
     const torn = withFiles(files, { [segmentPath("a", last)]: undefined, [indexPath("a", last)]: Buffer.from("torn") })
-    expect((await contentOf(await openSmall({ disk: await diskOf(torn), limits }), "a")).error).toBeUndefined()
+    const unknown = await openSmall({ disk: await diskOf(withoutManifest(torn)), limits })
+    expect((await contentOf(unknown, "a")).error).toBeUndefined()
+    const known = await openSmall({ disk: await diskOf(torn), limits })
+    const reason = `events ${last} to 40 are missing, the manifest knows of them`
+    expect((await contentOf(known, "a")).error).toMatchObject({ reason })
+    expect(await errorOf(known.append("a", last, [entryOf(last)]))).toBeInstanceOf(LogDamaged)
     const headless = withFiles(files, { [segmentPath("a", 1)]: undefined, [indexPath("a", 1)]: undefined })
     const without = await openSmall({ disk: await diskOf(headless), limits })
     expect(await errorOf(without.read("a", { after: 0 }))).toBeInstanceOf(SegmentCorrupt)

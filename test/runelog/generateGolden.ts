@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { directory, diskOf } from "./Fixture.ts"
 import { contentOfDirectory, filesOf, scenarios } from "./GoldenScenarios.ts"
 
-const target = fileURLToPath(new URL("../../runelog/testdata/v1/", import.meta.url))
+const target = fileURLToPath(new URL("../../runelog/testdata/v1.1/", import.meta.url))
 
 for (const scenario of Object.keys(scenarios)) {
   const place = join(target, scenario)

@@ -1,0 +1,200 @@
+// Goal: manifest and journal together know of everything that was acknowledged, whatever happens to the manifest itself.
+// Method: the writer on disks in memory, files taken away and changed between two starts; the file read by hand.
+// Verifies: G2, G3
+import { describe, expect, it } from "vitest"
+import { crc32c } from "#runelog/Crc32c.ts"
+import { systemError } from "#runelog/DiskFault.ts"
+import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { DiskSim } from "#runelog/DiskSim.ts"
+import { DiskFull, FormatUnsupported, LogDamaged, LogUnknown } from "#runelog/Errors.ts"
+import { readManifest } from "#runelog/Manifest.ts"
+import { MetaFile } from "#runelog/MetaFile.ts"
+import { repairLog } from "#runelog/Repair.ts"
+import { verify } from "#runelog/Verify.ts"
+import {
+  contentOf,
+  directory,
+  diskOf,
+  entryOf,
+  errorOf,
+  fill,
+  openSmall,
+  type Snapshot,
+  snapshotOf,
+  withFiles,
+  withoutManifest
+} from "./Fixture.ts"
+
+const manifestOf = async (disk: Parameters<typeof readManifest>[0]) =>
+  readManifest(disk, directory, (await MetaFile.read(disk, directory)).manifest)
+
+/** Two logs, closed in order. */
+const closedFiles = async (): Promise<Snapshot> => {
+  const disk = makeDiskMemory()
+  const runelog = await openSmall({ disk })
+  await fill(runelog, "a", 1, 9)
+  await fill(runelog, "b", 1, 4)
+  await runelog.recordItems(new Map([["thing", "here"]]))
+  await runelog.close()
+  return snapshotOf(disk)
+}
+
+const without = (files: Snapshot, prefix: string): Snapshot =>
+  new Map([...files].filter(([path]) => !path.startsWith(prefix)))
+
+const problemsOf = async (files: Snapshot) => (await verify({ directory, disk: await diskOf(files) })).problems
+
+describe("the manifest", () => {
+  it("knows every log and its end once the journal forgets them, and what is removed or recorded beside them", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await openSmall({ disk })
+    await fill(runelog, "a", 1, 9)
+    await fill(runelog, "b", 1, 4)
+    await runelog.checkpoint()
+    expect([...(await manifestOf(disk)).logs].map(([name, { head }]) => [name, head])).toEqual([
+      ["a", 9],
+      ["b", 4]
+    ])
+    await fill(runelog, "a", 10, 12)
+    await runelog.remove("b")
+    await runelog.recordItems(new Map([["thing", "here"]]))
+    expect((await manifestOf(disk)).items).toEqual(new Map([["thing", "here"]]))
+    expect(runelog.items.get("thing")).toBe("here")
+    await runelog.recordItems(new Map([["thing", undefined]]))
+    await runelog.close()
+    const { items, logs } = await manifestOf(disk)
+    expect([[...logs.keys()], logs.get("a")?.head, items.size]).toEqual([["a"], 12, 0])
+  })
+
+  it("is written anew when most of it is old, and stays what it was", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk })
+    const items = new Map(Array.from({ length: 400 }, (_, at) => [`item-${at}`, "x".repeat(1000)] as const))
+    for (let round = 0; round < 5; round++) await runelog.recordItems(items)
+    const generations: Array<number> = []
+    for (let seed = 0; seed < 5; seed++) {
+      const crashed = disk.crash(seed)
+      generations.push((await MetaFile.read(crashed, directory)).manifest.generation)
+      expect((await manifestOf(crashed)).items.size).toBe(400)
+      await (await openSmall({ disk: crashed })).close()
+      expect((await crashed.list(directory)).filter(({ name }) => name.startsWith("manifest."))).toHaveLength(1)
+    }
+    expect(Math.min(...generations)).toBeGreaterThan(1)
+  })
+
+  it("misses a log whose directory is gone: it cannot be read, nor begun anew, until it is repaired", async () => {
+    const files = without(await closedFiles(), `${directory}/runelog/a/`)
+    expect(await problemsOf(files)).toEqual([
+      {
+        file: `${directory}/runelog/a`,
+        log: "a",
+        offset: 0,
+        reason: "the log is missing, the manifest knows of it"
+      }
+    ])
+    const disk = await diskOf(files)
+    const runelog = await openSmall({ disk })
+    expect(await errorOf(runelog.append("a", 1, [entryOf(1)]))).toBeInstanceOf(LogDamaged)
+    expect(await runelog.head("b")).toBe(4)
+    await runelog.close()
+    expect(await repairLog({ directory, disk }, "a")).toEqual({ log: "a", head: 0, copies: [] })
+    expect((await verify({ directory, disk })).problems).toEqual([])
+    expect(await errorOf(repairLog({ directory, disk }, "a"))).toBeInstanceOf(LogUnknown)
+    const again = await openSmall({ disk })
+    await fill(again, "a", 1, 1)
+    await again.close()
+  })
+
+  it("tells a log that ends in another event, or goes on further, from the one it knows", async () => {
+    const files = await closedFiles()
+    const other = makeDiskMemory()
+    const runelog = await openSmall({ disk: other })
+    for (let eventId = 1; eventId <= 9; eventId++) await runelog.append("a", eventId, [{ body: "other" }])
+    await runelog.append("b", 1, [entryOf(1)])
+    await fill(runelog, "b", 2, 6)
+    await runelog.close()
+    const foreign = await snapshotOf(other)
+    const swapped = withFiles(
+      without(files, `${directory}/runelog/`),
+      Object.fromEntries([...foreign].filter(([path]) => path.startsWith(`${directory}/runelog/`)))
+    )
+    expect((await problemsOf(swapped)).map(({ log, reason }) => `${log}: ${reason}`)).toEqual([
+      "a: event 9 is not the one that the manifest knows of",
+      "b: the log goes on to event 6, the manifest knows of 4"
+    ])
+    const opened = await openSmall({ disk: await diskOf(swapped) })
+    expect((await contentOf(opened, "a")).error).toMatchObject({ reason: expect.stringContaining("not the one") })
+  })
+
+  it("that is damaged, cut or gone is told, stops nobody, and is made anew with what is there", async () => {
+    const files = await closedFiles()
+    const path = `${directory}/manifest.1`
+    const bytes = Buffer.from(files.get(path)!)
+    const flipped = Buffer.from(bytes)
+    flipped[30]! ^= 1
+    const longer = Buffer.from(bytes)
+    longer.writeUInt8(255, 5)
+    const old = (await closedFiles()).get(path)!
+    const other = Buffer.concat([old.subarray(0, old.length - 1), Buffer.from("!")])
+    for (const content of [flipped, longer, bytes.subarray(0, bytes.length - 1), other, undefined]) {
+      const damaged = withFiles(files, { [path]: content })
+      expect(await problemsOf(damaged)).toMatchObject([{ file: path }])
+      const disk = await diskOf(damaged)
+      const runelog = await openSmall({ disk })
+      await fill(runelog, "a", 10, 10)
+      await runelog.close()
+      expect((await verify({ directory, disk })).problems).toMatchObject([{ file: `${path}.damaged` }])
+      await disk.remove(`${path}.damaged`)
+      expect((await verify({ directory, disk })).problems).toEqual([])
+      const { logs } = await manifestOf(disk)
+      expect([logs.get("a")?.head, logs.get("b")?.head]).toEqual([10, 0])
+    }
+  })
+
+  it("with a record of a kind that only a newer build knows keeps the directory closed, and is told", async () => {
+    const files = await closedFiles()
+    const path = `${directory}/manifest.1`
+    const record = Buffer.alloc(20)
+    record.writeUInt8(9, 4)
+    const crc = crc32c(record, 4, 20, 0)
+    record.writeUInt32LE(crc, 0)
+    const meta = Buffer.from(files.get(`${directory}/meta`)!)
+    for (const slot of [0, 4096]) {
+      meta.writeBigUInt64LE(20n, slot + 84)
+      meta.writeUInt32LE(crc, slot + 92)
+      meta.writeUInt32LE(crc32c(meta.subarray(slot), 12, 96, 0), slot + 8)
+    }
+    const newer = withFiles(files, { [path]: record, [`${directory}/meta`]: meta })
+    expect(await problemsOf(newer)).toMatchObject([{ file: path, reason: expect.stringContaining("version 9") }])
+    expect(await errorOf(openSmall({ disk: await diskOf(newer) }))).toBeInstanceOf(FormatUnsupported)
+  })
+
+  it("of a directory from before it was known is made from what is there, and learns ends as logs are opened", async () => {
+    const disk = await diskOf(withoutManifest(await closedFiles()))
+    expect((await verify({ directory, disk })).notes.map(({ text }) => text).join()).toContain("no manifest yet")
+    const runelog = await openSmall({ disk })
+    expect((await manifestOf(disk)).logs.get("a")).toEqual({ head: 0, crc: 0 })
+    await runelog.head("a")
+    await runelog.close()
+    expect((await manifestOf(disk)).logs.get("a")?.head).toBe(9)
+    const gone = without(await snapshotOf(disk), `${directory}/runelog/b/`)
+    expect(await problemsOf(gone)).toMatchObject([{ log: "b", reason: "the log is missing" }])
+  })
+
+  it("that finds no room leaves the journal as it is", async () => {
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk })
+    await fill(runelog, "a", 1, 5)
+    disk.onOperation = ({ operation, path }) => {
+      if (operation === "write" && path === `${directory}/manifest.1`) throw systemError("ENOSPC", "write", path)
+    }
+    expect(await errorOf(runelog.checkpoint())).toBeInstanceOf(DiskFull)
+    disk.onOperation = () => undefined
+    for (let seed = 0; seed < 5; seed++) {
+      const after = await openSmall({ disk: disk.crash(seed) })
+      expect(await after.head("a")).toBe(5)
+    }
+    await runelog.checkpoint()
+    expect((await manifestOf(disk)).logs.get("a")?.head).toBe(5)
+  })
+})

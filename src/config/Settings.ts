@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Environment } from "./Environment.ts"
+import { type ModelSetting, modelsOf } from "./ModelSettings.ts"
 import { distance, nearest } from "./Nearest.ts"
 
 export interface TokenSetting {
@@ -25,6 +26,8 @@ export interface ServerSettings {
   readonly logLevel: "debug" | "info" | "warn" | "error"
   readonly otlpEndpoint: string | undefined
   readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** What is known of models, by full name, beyond the catalogue. */
+  readonly models: Readonly<Record<string, ModelSetting>>
   /** MCP servers that every conversation has, by name. */
   readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** What commands find besides the system, the runtimes and their workspace, and what they never find. */
@@ -247,6 +250,7 @@ const settingsIn = (environment: Environment, config: Config, flags: SettingFlag
     logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
     otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
     providers: providersOf(config["providers"]),
+    models: modelsOf(config["models"], (setting, reason) => new SettingInvalid(setting, reason)),
     mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),
     sandbox: sandboxOf(config["sandbox"])
   }

@@ -50,6 +50,7 @@ export interface ServeOptions {
   readonly version: string
   readonly model?: string
   readonly providers?: RegistryConfig["providers"]
+  readonly models?: RegistryConfig["models"]
   /** Value of a variable that holds a key. */
   readonly key?: (variable: string) => string | undefined
   readonly scenarios?: RegistryConfig["scenarios"]
@@ -158,7 +159,7 @@ const runtimeOf = (
     const value = options.key?.(variable)
     return value === undefined || value === "" ? undefined : Redacted.make(value)
   }
-  const { model, providers, readText, scenarios } = options
+  const { model, models, providers, readText, scenarios } = options
   const hooks = options.hooks ?? extensions?.hooks
   return {
     ...options.runtime,
@@ -175,6 +176,7 @@ const runtimeOf = (
       key,
       ...(model === undefined ? {} : { model }),
       ...(providers === undefined ? {} : { providers }),
+      ...(models === undefined ? {} : { models }),
       ...(scenarios === undefined ? {} : { scenarios }),
       ...(readText === undefined ? {} : { readText })
     }),

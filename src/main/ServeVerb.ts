@@ -66,6 +66,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
       return assembleTools({ ...common, sandbox, blobs, extend, secrets, onPolicyUnreadable, onWorktrees })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
+    models: settings.models,
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),
     ...(scenarios === undefined ? {} : { readText: scenarioReader(scenarios) }),

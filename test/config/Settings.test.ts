@@ -94,6 +94,7 @@ describe("settings", () => {
       logLevel: "info",
       otlpEndpoint: undefined,
       providers: {},
+      models: {},
       mcpServers: {},
       sandbox: { readable: [], hidden: [] }
     })

@@ -138,16 +138,16 @@ const questions = async (client: Client, workspace: string): Promise<void> => {
 
 const plans = async (client: Client, workspace: string): Promise<void> => {
   const { call } = client
-  for (const answer of ["plan.approve", "plan.reject"]) {
+  // A goal that goes on may be over before it is cancelled: each is answered once, while its plan waits.
+  for (const answer of ["plan.approve", "plan.reject", "plan.cancel"]) {
     const goal = { goal: "write a letter", workspace, model: "scripted/goal-success", auto_start: false }
     const { conversation_id, plan_id } = await call("goal.submit", goal)
     await call("subscribe", { conversation_id })
     await rune(client, { conversation_id }, "plan.created")
     await call("attention.list")
     await call("conversation.get", { conversation_id })
-    await call(answer, { conversation_id, plan_id, revision: 1 })
+    await call(answer, { conversation_id, plan_id, ...(answer === "plan.cancel" ? {} : { revision: 1 }) })
     await call("conversation.get", { conversation_id })
-    await call("plan.cancel", { conversation_id, plan_id })
   }
 }
 

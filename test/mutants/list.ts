@@ -3,6 +3,7 @@ import { feedMutants } from "./list/feeds.ts"
 import { machineMutants } from "./list/machine.ts"
 import { policyMutants } from "./list/policy.ts"
 import { runelogMutants } from "./list/runelog.ts"
+import { sandboxMutants } from "./list/sandbox.ts"
 import { storeMutants } from "./list/store.ts"
 import type { Mutant } from "./Mutant.ts"
 
@@ -11,5 +12,6 @@ export const mutants: ReadonlyArray<Mutant> = [
   ...machineMutants,
   ...policyMutants,
   ...storeMutants,
-  ...feedMutants
+  ...feedMutants,
+  ...sandboxMutants
 ]

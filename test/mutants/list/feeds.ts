@@ -7,7 +7,7 @@ export const feedMutants: ReadonlyArray<Mutant> = [
     file: "src/server/Auth.ts",
     find: "return known !== undefined && known.expiresMs > this.nowMs() ? known.principal : undefined",
     replace: "return known?.principal",
-    tests: ["test/security/Door.test.ts"]
+    tests: ["test/server/Auth.test.ts"]
   },
   {
     name: "honors a ticket twice",
@@ -29,5 +29,54 @@ export const feedMutants: ReadonlyArray<Mutant> = [
     find: 'if (host === undefined || !hosts.has(host)) return "wrong_host"',
     replace: "",
     tests: ["test/security/Door.test.ts"]
+  },
+  {
+    name: "moves a topic to where a reader claims to be",
+    file: "src/server/Topic.ts",
+    find: "if (this.atHead.size === 0 && !this.pumping) this.cursor = reader.cursor",
+    replace: "this.cursor = reader.cursor",
+    tests: ["test/server/Topic.test.ts", "test/server/Everything.test.ts"]
+  },
+  {
+    name: "writes to a reader whose socket is full",
+    file: "src/server/Topic.ts",
+    find: "if (reader.outlet.pendingBytes() > limits.socketBytesMax) {",
+    replace: "if (false) {",
+    tests: ["test/server/Topic.test.ts"]
+  },
+  {
+    name: "writes a page twice to a reader that has it",
+    file: "src/server/Topic.ts",
+    find: "if (reader.cursor >= page.next) continue",
+    replace: "",
+    tests: ["test/server/Topic.test.ts", "test/server/Everything.test.ts"]
+  },
+  {
+    name: "writes the runes of a page again that a reader has had",
+    file: "src/server/Topic.ts",
+    find: "if (frame.lastEventId <= after) continue",
+    replace: "",
+    tests: ["test/server/Topic.test.ts", "test/server/Everything.test.ts"]
+  },
+  {
+    name: "reads for ever what brings nothing",
+    file: "src/server/Progress.ts",
+    find: "if (emptyPages > limits.emptyPagesMax) throw new FeedStuck({ after, head })",
+    replace: "",
+    tests: ["test/server/Topic.test.ts"]
+  },
+  {
+    name: "hands out a rune twice to the reader of one conversation",
+    file: "src/client/Position.ts",
+    find: "if (frame.rune.event_id <= before) return undefined",
+    replace: "",
+    tests: ["test/client/Client.test.ts"]
+  },
+  {
+    name: "hands out a rune twice to the reader of all conversations",
+    file: "src/client/Position.ts",
+    find: "if (eventId <= (this.heard.get(id) ?? 0)) return false",
+    replace: "",
+    tests: ["test/client/Client.test.ts"]
   }
 ]

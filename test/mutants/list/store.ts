@@ -19,13 +19,6 @@ export const storeMutants: ReadonlyArray<Mutant> = [
     tests: [test("Archive")]
   },
   {
-    name: "archives fewer events than the log has",
-    file: "src/store/Archive.ts",
-    find: "if (files.at(-1)?.lastEventId !== head) throw wentOn",
-    replace: "",
-    tests: [test("Archive")]
-  },
-  {
     name: "keeps an archive beside the log that went on",
     file: "src/store/Archive.ts",
     find: "await this.drop(conversationId)\n      throw wentOn",
@@ -33,10 +26,24 @@ export const storeMutants: ReadonlyArray<Mutant> = [
     tests: [test("Archive")]
   },
   {
-    name: "does not sync an archive before its log is removed",
-    file: "src/store/Archive.ts",
-    find: "await fresh.file.sync()",
+    name: "removes a log before the name of its archive is durable",
+    file: "src/store/Files.ts",
+    find: "await disk.syncDirectory(posix.dirname(name))",
     replace: "",
     tests: [test("Archive")]
+  },
+  {
+    name: "takes a snapshot of an event that the log does not hold",
+    file: "src/store/Snapshots.ts",
+    find: 'if ((await this.options.eventSum(conversationId, eventId)) !== header.event_sum) return "other_event"',
+    replace: "",
+    tests: [test("Snapshots")]
+  },
+  {
+    name: "takes a snapshot whose digest is wrong",
+    file: "src/store/Snapshots.ts",
+    find: 'if (hash("sha256", text, "hex") !== header.sha256) return "hash_mismatch"',
+    replace: "",
+    tests: [test("Snapshots")]
   }
 ]

@@ -1,0 +1,56 @@
+// Lies in what holds commands: what is mounted is what was planned, names are not followed, homes are not workspaces.
+import type { Mutant } from "../Mutant.ts"
+
+const workspaces = ["test/security/workspaces.test.ts"]
+
+export const sandboxMutants: ReadonlyArray<Mutant> = [
+  {
+    name: "takes a home for a workspace",
+    file: "src/tool/WorkspaceCheck.ts",
+    find: 'const named = ["/root", ...homesIn(accounts),',
+    replace: 'const named = ["/nowhere", ...homesIn(accounts).slice(0, 0),',
+    tests: workspaces
+  },
+  {
+    name: "takes a data directory for a workspace",
+    file: "src/tool/WorkspaceCheck.ts",
+    find: '["meta", "journal", "token"].every((name) => existsSync(join(path, name)))',
+    replace: '["meta", "journal", "token", "never"].every((name) => existsSync(join(path, name)))',
+    tests: workspaces
+  },
+  {
+    name: "does not compare what is mounted with what was planned",
+    file: "src/tool/sandbox/Compare.ts",
+    find: "if (isAnother(place, inside)) return",
+    replace: "if (false) return",
+    tests: ["test/tool/sandbox/Compare.test.ts"]
+  },
+  {
+    name: "runs in a sandbox where something can be written to that may not be",
+    file: "src/tool/sandbox/Compare.ts",
+    find: 'if (kind !== "private" && kind !== "writable" && !found.isReadOnly) return',
+    replace: "if (false) return",
+    tests: ["test/tool/sandbox/Compare.test.ts"]
+  },
+  {
+    name: "runs in a sandbox with a place that nobody planned",
+    file: "src/tool/sandbox/Compare.ts",
+    find: "if (other !== undefined) return",
+    replace: "if (false) return",
+    tests: ["test/tool/sandbox/Compare.test.ts"]
+  },
+  {
+    name: "takes a result from another connection than the one that registered the tool",
+    file: "src/tool/remote/Desk.ts",
+    find: "const isOwner = holder === undefined || holder.connection === owner.connection",
+    replace: "const isOwner = true",
+    tests: ["test/e2e/remote.test.ts"]
+  },
+  {
+    name: "lets a client register a name of an MCP server's space",
+    file: "src/tool/remote/Desk.ts",
+    find: 'const foreign = specs.find(({ name }) => name.includes("__"))',
+    replace: "const foreign = specs.find(() => false)",
+    tests: ["test/e2e/remote.test.ts"]
+  }
+]

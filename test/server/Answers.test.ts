@@ -7,7 +7,8 @@ import { describe, expect, it } from "vitest"
 import { type ExtendedServer, put, useExtendedServers } from "../support/extended.ts"
 import { fail, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { mustMatch, schemaCheck } from "../support/server/answers.ts"
-import type { Json, Socket } from "../support/server/Socket.ts"
+import { startProcess } from "../support/server/Process.ts"
+import { type Json, Socket } from "../support/server/Socket.ts"
 
 interface Operation {
   readonly mutates: boolean
@@ -165,6 +166,8 @@ const ownTools = async (client: Client): Promise<void> => {
   await rune(client, id, "turn.completed")
 }
 
+const forAdmins = ["token.list", "token.create", "token.remove", "server.stop"]
+
 describe("a client made of the schemas", { timeout: 60_000 }, () => {
   it("can ask for every operation, and every answer is what they say", async () => {
     const { client, server } = await open()
@@ -181,8 +184,25 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     expect(Object.keys(table).filter((op) => !client.answered.has(op))).toEqual([
       "tool.retry",
       "harness.send",
-      "harness.interrupt"
+      "harness.interrupt",
+      ...forAdmins
     ])
+  })
+
+  it("can ask a server of its own for what administers it", async () => {
+    const server = await startProcess(servers.directory())
+    try {
+      const socket = await Socket.open(server.url)
+      await socket.hello(server.token)
+      const { answered, call } = clientOf(socket)
+      await call("token.create", { name: "vera", role: "viewer" })
+      await call("token.list")
+      await call("token.remove", { name: "vera" })
+      await call("server.stop", { reason: "the test is over" })
+      expect([...answered].toSorted()).toEqual(forAdmins.toSorted())
+    } finally {
+      await server.end("SIGKILL")
+    }
   })
 
   it("is told of a field that is missing, wrong or unknown before the server is", () => {

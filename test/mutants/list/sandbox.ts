@@ -7,8 +7,8 @@ export const sandboxMutants: ReadonlyArray<Mutant> = [
   {
     name: "takes a home for a workspace",
     file: "src/tool/WorkspaceCheck.ts",
-    find: 'const named = ["/root", ...homesIn(accounts),',
-    replace: 'const named = ["/nowhere", ...homesIn(accounts).slice(0, 0),',
+    find: 'const listed = accounts === undefined ? listedHomes() : withReal(["/root", ...homesIn(accounts)])',
+    replace: "const listed: ReadonlyArray<string> = []",
     tests: workspaces
   },
   {

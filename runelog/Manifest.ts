@@ -183,10 +183,6 @@ export class Manifest {
     return this.content.items
   }
 
-  get logs(): ReadonlyMap<string, LogHead> {
-    return this.content.logs
-  }
-
   /** Puts a manifest aside that cannot be read: what has to be there follows from what is there, from now on. */
   async replaceDamaged(): Promise<void> {
     const { directory, disk, fault, meta } = this.options
@@ -249,7 +245,7 @@ export class Manifest {
       this.file = file
       return { generation, bytes: buffer.length, crc }
     } catch (error) {
-      if (this.file !== file) await file.close()
+      await file.close()
       throw error
     }
   }

@@ -156,7 +156,7 @@ export const compareHead = async (
 
 /** What recovery found out about logs, for the manifest; what it found damaged stays as it was recorded. */
 const recoveredHeads = async (
-  { disk, manifest, meta, options }: Parts,
+  { disk, meta, options }: Parts,
   { logs }: RecoveryReport
 ): Promise<Map<string, LogHead | undefined>> => {
   const heads = new Map<string, LogHead | undefined>()
@@ -167,8 +167,7 @@ const recoveredHeads = async (
   }
   for (const { damage, durableCrc, durableEventId, name } of logs.values()) {
     if (damage !== undefined) continue
-    if (durableEventId > 0) heads.set(name, { head: durableEventId, crc: durableCrc })
-    else if (heads.has(name) || manifest.head(name) !== undefined) heads.set(name, undefined)
+    heads.set(name, durableEventId === 0 ? undefined : { head: durableEventId, crc: durableCrc })
   }
   return heads
 }

@@ -130,7 +130,6 @@ const verifyGroup = (
     walks.set(group.log, { log: { first: undefined, removed: true }, places: [], nextEventId: 1, crc: 0 })
     return
   }
-  if (group.kind !== groupKind.frames) return problem(group.start, `a group of unknown kind ${group.kind}`)
   let frames = 0
   let continues = false
   for (let at = group.start; at < group.end; at += frameBytes(payload.view, at)) {

@@ -6,7 +6,7 @@ import { crc32c } from "#runelog/Crc32c.ts"
 import { systemError } from "#runelog/DiskFault.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
-import { DiskFull, FormatUnsupported, LogDamaged, LogUnknown } from "#runelog/Errors.ts"
+import { DiskFailed, DiskFull, FormatUnsupported, LogDamaged, LogUnknown, WriterPoisoned } from "#runelog/Errors.ts"
 import { readManifest } from "#runelog/Manifest.ts"
 import { MetaFile } from "#runelog/MetaFile.ts"
 import { repairLog } from "#runelog/Repair.ts"
@@ -21,6 +21,7 @@ import {
   openSmall,
   type Snapshot,
   snapshotOf,
+  withCalls,
   withFiles,
   withoutManifest
 } from "./Fixture.ts"
@@ -70,7 +71,14 @@ describe("the manifest", () => {
     const disk = new DiskSim()
     const runelog = await openSmall({ disk })
     const items = new Map(Array.from({ length: 400 }, (_, at) => [`item-${at}`, "x".repeat(1000)] as const))
-    for (let round = 0; round < 5; round++) await runelog.recordItems(items)
+    for (let round = 0; round < 3; round++) await runelog.recordItems(items)
+    const isNext = (path: string): boolean => /manifest\.[2-9]$/.test(path)
+    disk.onOperation = ({ operation, path }) => {
+      if (operation === "write" && isNext(path)) throw systemError("ENOSPC", "write", path)
+    }
+    expect(await errorOf(runelog.recordItems(items))).toBeInstanceOf(DiskFull)
+    disk.onOperation = () => undefined
+    for (let round = 0; round < 4; round++) await runelog.recordItems(items)
     const generations: Array<number> = []
     for (let seed = 0; seed < 5; seed++) {
       const crashed = disk.crash(seed)
@@ -136,8 +144,23 @@ describe("the manifest", () => {
     longer.writeUInt8(255, 5)
     const old = (await closedFiles()).get(path)!
     const other = Buffer.concat([old.subarray(0, old.length - 1), Buffer.from("!")])
-    for (const content of [flipped, longer, bytes.subarray(0, bytes.length - 1), other, undefined]) {
-      const damaged = withFiles(files, { [path]: content })
+    // One of another directory, and one of which meta knows more than there are records.
+    const meta = Buffer.from(files.get(`${directory}/meta`)!)
+    for (const slot of [0, 4096]) {
+      meta.writeUInt32LE(meta.readUInt32LE(slot + 92) ^ 1, slot + 92)
+      meta.writeUInt32LE(crc32c(meta.subarray(slot), 12, 96, 0), slot + 8)
+    }
+    const more = Buffer.from(files.get(`${directory}/meta`)!)
+    for (const slot of [0, 4096]) {
+      more.writeBigUInt64LE(BigInt(bytes.length + 5), slot + 84)
+      more.writeUInt32LE(crc32c(more.subarray(slot), 12, 96, 0), slot + 8)
+    }
+    const damages = [flipped, longer, bytes.subarray(0, bytes.length - 1), other, undefined].map((content) =>
+      withFiles(files, { [path]: content })
+    )
+    damages.push(withFiles(files, { [`${directory}/meta`]: meta }))
+    damages.push(withFiles(files, { [`${directory}/meta`]: more, [path]: Buffer.concat([bytes, Buffer.alloc(5)]) }))
+    for (const damaged of damages) {
       expect(await problemsOf(damaged)).toMatchObject([{ file: path }])
       const disk = await diskOf(damaged)
       const runelog = await openSmall({ disk })
@@ -179,6 +202,27 @@ describe("the manifest", () => {
     expect((await manifestOf(disk)).logs.get("a")?.head).toBe(9)
     const gone = without(await snapshotOf(disk), `${directory}/runelog/b/`)
     expect(await problemsOf(gone)).toMatchObject([{ log: "b", reason: "the log is missing" }])
+  })
+
+  it("that the disk does not read is no damage, and one that it does not write ends the writer", async () => {
+    const whole = await diskOf(await closedFiles())
+    const failing = withCalls(whole, {
+      open: async (path, mode) => {
+        if (path === `${directory}/manifest.1`) throw systemError("EIO", "open", path)
+        return whole.open(path, mode)
+      }
+    })
+    expect(await errorOf(verify({ directory, disk: failing }))).toBeInstanceOf(DiskFailed)
+    const disk = new DiskSim()
+    const runelog = await openSmall({ disk })
+    disk.failNext("sync", { code: "EIO" })
+    expect(await errorOf(runelog.recordItems(new Map([["thing", "here"]])))).toBeInstanceOf(WriterPoisoned)
+    expect(await errorOf(runelog.recordItems(new Map([["thing", "here"]])))).toBeInstanceOf(WriterPoisoned)
+    const first = new DiskSim()
+    first.onOperation = ({ operation, path }) => {
+      if (operation === "sync" && path === `${directory}/manifest.1`) throw systemError("EIO", "fsync", path)
+    }
+    expect(await errorOf(openSmall({ disk: first }))).toBeInstanceOf(WriterPoisoned)
   })
 
   it("that finds no room leaves the journal as it is", async () => {

@@ -80,6 +80,10 @@ export const startCall = async ({ commands, tools }: ToolCallOptions, callId: Ca
   return offer(commands, { _tag: "StartCall", call_id: callId, sandbox: tools.sandbox(commands.state(), call) })
 }
 
+/** An effect that runs here and must not run twice: not one of a client or of another server. */
+const endsWithServer = ({ effect_class: effectClass, provenance }: CallState): boolean =>
+  effectClass === "effect" && provenance !== "remote" && provenance !== "mcp"
+
 /** Runs a call whose start is on record, to its single result. */
 export const finishCall = async (
   options: ToolCallOptions,
@@ -94,8 +98,8 @@ export const finishCall = async (
   const durationOf = (): number => Math.max(0, Math.round(monotonicMs() - startedMs))
   const id = { call_id: request.call_id }
   if (ended._tag === "Interrupted") {
-    // Whoever was ended with us and says so is cancelled; of all others nobody knows what they came to.
-    const last = await ended.last
+    // What was ended with us and says so is cancelled. What may be repeated runs again, and what runs elsewhere goes on.
+    const last = endsWithServer(call) ? await ended.last : undefined
     if (last?.status !== "cancelled") return
     await offer(commands, { _tag: "FinishCall", ...id, ...(await fitted(options, last)), duration_ms: durationOf() })
     return

@@ -32,20 +32,6 @@ const changed = (calls: { readonly [K in keyof FileSystem]?: unknown }) => ({ ..
 const bytes = Uint8Array.from({ length: 100 }, (_, index) => index)
 
 describe("files and directories", () => {
-  it("are refused, and not tried for ever, where the system finds no parent for them", async () => {
-    const mkdir = (path: string, _options: unknown, callback: (error: Error) => void): unknown =>
-      setImmediate(callback, failure(path === base ? "EEXIST" : "ENOENT"))
-    const disk = makeDiskNode({ fileSystem: changed({ mkdir }) })
-    await expect(disk.makeDirectory(at("one/two"))).rejects.toEqual(code("ENOENT"))
-    const nowhere = makeDiskNode({
-      fileSystem: changed({
-        mkdir: (_path: string, _options: unknown, callback: (error: Error) => void) =>
-          setImmediate(callback, failure("ENOENT"))
-      })
-    })
-    await expect(nowhere.makeDirectory(at("one"))).rejects.toEqual(code("ENOENT"))
-  })
-
   it("belong to their owner alone, whatever the mask allows", async () => {
     const before = process.umask(0)
     try {

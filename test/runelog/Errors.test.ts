@@ -18,14 +18,6 @@ describe("errors", () => {
       new Errors.BatchTooLarge({ log: "a", bytes: 9, bytesMax: 8, frames: 2, framesMax: 3 }),
       'a batch of 2 frames and 9 bytes for "a" exceeds the limit of 3 frames or 8 bytes'
     ],
-    [
-      new Errors.ResourcesScarce({ path: "/d", cause: "why" }),
-      "no file can be opened at /d for the moment: why; try again"
-    ],
-    [
-      new Errors.GuardUnusable({ path: "/d/lock.guard", reason: "why" }),
-      "/d/lock.guard cannot be locked: why; if no server runs on this data, remove the file"
-    ],
     [new Errors.BatchEmpty({ log: "a" }), 'the batch for "a" has no entry'],
     [new Errors.EventIdOutOfOrder({ log: "a", expected: 2, got: 5 }), 'log "a" expects event id 2 next, not 5'],
     [new Errors.EntryInvalid({ log: "a", field: "family", value: 256 }), 'entry field family of "a" cannot be 256'],

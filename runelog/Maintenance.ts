@@ -111,8 +111,10 @@ export class Maintenance {
   }
 
   /** What the manifest will say of the log: everything up to there is durable, in a segment or in the journal. */
-  noteHead({ damage, durableCrc, durableEventId, name, removing }: LogState): void {
-    if (removing || damage !== undefined || durableEventId === 0) return
+  noteHead(log: LogState): void {
+    const { damage, durableCrc, durableEventId, name } = log
+    // A removal that was only asked for may still be refused: until it is durable the log has to be there.
+    if (this.removals.has(log) || damage !== undefined || durableEventId === 0) return
     this.unrecorded.set(name, { head: durableEventId, crc: durableCrc })
   }
 

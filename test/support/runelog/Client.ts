@@ -27,6 +27,8 @@ export class Client {
   /** What is under way, and what it is called. */
   readonly #tasks = new Map<Promise<void>, string>()
   #violation: Violation | undefined
+  /** Terminal appends that were not answered yet. */
+  readonly #lastWords = new Map<Submission, LogModel>()
   #isClosing = false
   acknowledged = 0
   refusedFull = 0
@@ -57,13 +59,18 @@ export class Client {
     if (log.removing) return
     const submission = log.submit(this.#entries())
     const answer = this.#runelog.append(log.name, submission.firstEventId, submission.entries, options)
+    if (options.terminal) this.#lastWords.set(submission, log)
     this.#run(`append ${log.name}`, () =>
       answer.then(
         () => {
+          this.#lastWords.delete(submission)
           log.acknowledge(submission)
           this.acknowledged += submission.entries.length
         },
-        (error) => this.#refused(log, submission, error)
+        (error) => {
+          this.#lastWords.delete(submission)
+          return this.#refused(log, submission, error)
+        }
       )
     )
   }
@@ -103,12 +110,18 @@ export class Client {
     const tag = tagOf(error)
     // The refusal that stranded it may be on its way: it took the longer path of a log that had to be opened.
     if (tag === "EventIdOutOfOrder" && !log.isStranded(submission)) await turn()
-    const isStranded = tag === "EventIdOutOfOrder" && log.isStranded(submission)
+    const isStranded =
+      tag === "EventIdOutOfOrder" && (log.isStranded(submission) || this.#isBehindLastWords(log, submission))
     // A log that could not be opened took nothing.
     if (refusals.has(tag) || isStranded || tag === "DiskFailed") log.refuse(submission)
     if (tag === "DiskFull") this.refusedFull += 1
     else if (refusals.has(tag) || isStranded || tag === "WriterPoisoned") return
     throw error
+  }
+
+  /** A terminal append that finds no room is tried once more; what came behind it is refused meanwhile. */
+  #isBehindLastWords(log: LogModel, { firstEventId }: Submission): boolean {
+    return [...this.#lastWords].some(([before, of]) => of === log && before.firstEventId < firstEventId)
   }
 
   async #read(log: LogModel): Promise<void> {

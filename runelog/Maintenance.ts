@@ -50,6 +50,8 @@ export class Maintenance {
   private readonly unsynced = new Set<LogState>()
   private readonly closedSegments = new Set<LogState>()
   private readonly removals = new Map<LogState, Removal>()
+  /** Logs whose removal is durable. Another of the same name has a state of its own. */
+  private readonly gone = new WeakSet<LogState>()
   /** Heads of logs that the journal is about to forget, and logs that are gone: for the manifest. */
   private readonly unrecorded = new Map<string, LogHead | undefined>()
   private readonly running = new Map<Task, Promise<void>>()
@@ -101,6 +103,7 @@ export class Maintenance {
   }
 
   noteRemoval(log: LogState, sequence: number): void {
+    this.gone.add(log)
     this.removals.set(log, { sequence, files: undefined })
   }
 
@@ -114,7 +117,7 @@ export class Maintenance {
   noteHead(log: LogState): void {
     const { damage, durableCrc, durableEventId, name } = log
     // A removal that was only asked for may still be refused: until it is durable the log has to be there.
-    if (this.removals.has(log) || damage !== undefined || durableEventId === 0) return
+    if (this.gone.has(log) || damage !== undefined || durableEventId === 0) return
     this.unrecorded.set(name, { head: durableEventId, crc: durableCrc })
   }
 

@@ -69,6 +69,7 @@ describe("a data directory on the simulated disk", () => {
     { seed: 1001704, hazard: "io" },
     // The head of a log was not recorded while a removal of it waited that never came.
     { seed: 1920991963 },
+    { seed: 1175069705 },
     { seed: 2019406513, hazard: "full" }
   ] as const)("keeps its promises in a life that once broke one ($seed, $hazard)", async (life) => {
     expect((await simulate(life)).acknowledged).toBeGreaterThan(0)

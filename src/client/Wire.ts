@@ -35,6 +35,10 @@ export const readingOperations: ReadonlySet<string> = new Set([
   "attention.subscribe",
   "attention.list",
   "harness.list",
+  "token.list",
+  "token.create",
+  "token.remove",
+  "server.stop",
   "stats"
 ] satisfies ReadonlyArray<OperationName>)
 

@@ -121,6 +121,8 @@ describe("a chat at a terminal", () => {
 describe("the demo at a terminal", () => {
   it("asks the person and shows progress in place", async () => {
     const terminal = open(100, "demo")
+    await shows(() => terminal.screen()).toContain("start this plan? [Y]es, [n]o")
+    terminal.press("Enter")
     await shows(() => terminal.screen()).toMatch(/\? run a command[\s\S]*allow\? \[Y\]es, \[n\]o/)
     terminal.press("Enter")
     await shows(() => terminal.screen()).toContain("Nothing that was acknowledged is lost.")

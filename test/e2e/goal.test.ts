@@ -17,15 +17,18 @@ import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url))
-const scenarioFile = join(fixtures, "price-list.scenario.json")
 
 let place = ""
+/** Where the server reads scenarios: below the folder that its settings name. */
+let scenarioFile = ""
 let server: ServerProcess
 let repository = ""
 let runs = 0
 
 beforeAll(async () => {
   place = mkdtempSync(join(tmpdir(), "echs-goal-"))
+  scenarioFile = join(place, "price-list.scenario.json")
+  cpSync(join(fixtures, "price-list.scenario.json"), scenarioFile)
   server = await startProcess(join(place, "data"))
 })
 

@@ -174,7 +174,8 @@ describe("twenty planted secrets", () => {
     let turns = 0
     const ids: Array<string> = []
     for (const name of ["openai/gpt-5", "openai-chat/gpt-5", "anthropic/claude-x", "other/model"]) {
-      const id = await socket.create({ model: name, workspace })
+      // A wrong key waits for a person, unless nobody is to be waited for.
+      const id = await socket.create({ model: name, workspace, limits: { llm_retry_ms: 0 } })
       ids.push(id)
       await turn(id, "hello")
       turns += 1

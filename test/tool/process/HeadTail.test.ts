@@ -3,6 +3,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { HeadTail } from "#src/tool/process/HeadTail.ts"
+import { seedFor } from "../../support/seed.ts"
 
 const kept = (pieces: ReadonlyArray<Uint8Array>, bytesMax: number): HeadTail => {
   const keeper = new HeadTail(bytesMax)
@@ -36,9 +37,12 @@ describe("head and tail", () => {
         fc.string({ unit: "grapheme", minLength: 20, maxLength: 200 }),
         fc.integer({ min: 8, max: 40 }),
         (text, max) => {
-          expect(kept([Buffer.from(text.toWellFormed())], max).toString()).not.toContain("\ufffd")
+          // The sign for a broken character may itself be drawn.
+          const sound = text.toWellFormed().replaceAll("\ufffd", "?")
+          expect(kept([Buffer.from(sound)], max).toString()).not.toContain("\ufffd")
         }
-      )
+      ),
+      { seed: seedFor("characters at the cut") }
     )
   })
 

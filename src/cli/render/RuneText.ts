@@ -53,7 +53,7 @@ const failure = (payload: Payload): string => `${textOf(payload["error_type"])}:
 
 /** How long a turn waits, and for whom. */
 const waitText = ({ delay_ms: delayMs, provider, waits_for: waitsFor }: Payload): string => {
-  if (waitsFor === "person") return `${textOf(provider)} needs a person; then: echs retry`
+  if (waitsFor === "person") return `${textOf(provider)} needs a person, then the operation turn.retry`
   const next = `next try in ${duration(Number(delayMs))}`
   return provider === undefined ? next : `waiting for ${textOf(provider)}, ${next}`
 }

@@ -1,5 +1,5 @@
-// Gathers fragments of a stream into runes: the first goes at once, later ones at the next multiple of 50 ms, sooner only
-// when a lot has come, and none is larger than a piece may be. Order is kept, nothing is dropped, and a disk that
+// Gathers fragments of a stream into runes: the first goes with whatever came in the same turn of the event loop, later
+// ones at the next multiple of 50 ms, sooner only when a lot has come, and none is larger than a piece may be. Order is kept, nothing is dropped, and a disk that
 // cannot keep up holds the stream back instead of filling memory.
 import { limits } from "./Limits.ts"
 
@@ -8,7 +8,7 @@ export interface CoalescerOptions {
   readonly send: (text: string) => Promise<void>
   readonly everyMs?: number
   readonly charsMax?: number
-  /** Runs once, at the next multiple of `everyMs`. */
+  /** Runs once, at the next multiple of `everyMs`; with 0, in the next turn of the event loop. */
   readonly setTimer?: (run: () => void, everyMs: number) => () => void
 }
 
@@ -16,6 +16,10 @@ export interface CoalescerOptions {
 export const nextMultipleMs = (nowMs: number, everyMs: number): number => everyMs - (nowMs % everyMs)
 
 const defaultTimer = (run: () => void, everyMs: number): (() => void) => {
+  if (everyMs === 0) {
+    const immediate = setImmediate(run)
+    return () => clearImmediate(immediate)
+  }
   const timer = setTimeout(run, nextMultipleMs(performance.now(), everyMs))
   return () => clearTimeout(timer)
 }
@@ -57,9 +61,8 @@ export class Coalescer {
     if (this.failure !== undefined) throw this.failure.cause
     this.text += fragment
     const { charsMax, everyMs } = this.options
-    const goesNow = !this.hasBegun || everyMs === 0 || this.text.length >= charsMax
-    if (goesNow) this.flush()
-    else this.cancelTimer ??= this.options.setTimer(() => this.flush(), this.options.everyMs)
+    if (everyMs === 0 || this.text.length >= charsMax) this.flush()
+    else this.cancelTimer ??= this.options.setTimer(() => this.flush(), this.hasBegun ? everyMs : 0)
     return this.isFull ? this.roomy() : undefined
   }
 

@@ -43,9 +43,11 @@ const bench = (options: { readonly everyMs?: number; readonly charsMax?: number 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe("fragments", () => {
-  it("go at once when they are the first, and gather for the next multiple of 50 ms after that", () => {
+  it("go in the next turn of the event loop when they are the first, then at the next multiple of 50 ms", () => {
     const { coalescer, fire, texts, timers } = bench()
-    expect(coalescer.add("first")).toBeUndefined()
+    for (const fragment of ["fi", "rst"]) expect(coalescer.add(fragment)).toBeUndefined()
+    expect(timers().map((timer) => timer.everyMs)).toEqual([0])
+    fire()
     expect(texts()).toEqual(["first"])
     expect(timers()).toEqual([])
     for (const fragment of ["a", "b", "c"]) expect(coalescer.add(fragment)).toBeUndefined()
@@ -64,15 +66,19 @@ describe("fragments", () => {
   })
 
   it("that are empty do not use up the first place", () => {
-    const { coalescer, texts } = bench()
+    const { coalescer, fire, texts, timers } = bench()
     coalescer.add("")
+    fire()
     coalescer.add("first")
+    expect(timers().map((timer) => timer.everyMs)).toEqual([0])
+    fire()
     expect(texts()).toEqual(["first"])
   })
 
   it("go at once when 4 KiB have come, and the timer with them", () => {
-    const { coalescer, texts, timers } = bench()
+    const { coalescer, fire, texts, timers } = bench()
     coalescer.add("first")
+    fire()
     coalescer.add("x".repeat(limits.deltaCharsMax - 1))
     expect(texts()).toEqual(["first"])
     coalescer.add("y")
@@ -135,8 +141,9 @@ describe("a sink that is slow", () => {
   })
 
   it("is waited for at the end", async () => {
-    const { coalescer, landAll, texts } = bench()
+    const { coalescer, fire, landAll, texts } = bench()
     coalescer.add("head")
+    fire()
     coalescer.add("tail")
     let done = false
     const finished = coalescer.finish().then(() => {
@@ -150,8 +157,9 @@ describe("a sink that is slow", () => {
   })
 
   it("is not waited for when what is left is of no use", async () => {
-    const { coalescer, landAll, texts, timers } = bench()
+    const { coalescer, fire, landAll, texts, timers } = bench()
     coalescer.add("sent")
+    fire()
     coalescer.add("never sent")
     coalescer.discard()
     expect(timers()).toEqual([])

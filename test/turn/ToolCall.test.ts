@@ -222,8 +222,10 @@ describe("what a tool prints", () => {
   it("is on record as it comes, per stream, and nothing after its end", async () => {
     const talk = await start([
       tool("chatty", async (_input, { progress }) => {
-        progress("stdout", "one ")
+        progress("stdout", "o")
+        progress("stdout", "ne ")
         progress("stderr", "oops ")
+        await new Promise(setImmediate)
         progress("stdout", "two")
         progress("stdout", "")
         progress("stdout", 5 as never)

@@ -204,9 +204,9 @@ export class Conversations {
     return answer
   }
 
-  /** The state of a conversation; read it, and do not keep it across an await. */
+  /** The state of a conversation; read it, and do not keep it across an await. Looking starts nothing. */
   state(conversationId: string): Promise<ConversationState> {
-    return this.pinned(conversationId, async () => (await this.load(conversationId)).state)
+    return this.pinned(conversationId, async () => (await this.find(conversationId)).state)
   }
 
   /** Keeps a conversation in memory while somebody who asked for it has not yet spoken to it. */
@@ -221,8 +221,29 @@ export class Conversations {
     }
   }
 
-  /** Loads the conversation. Rejects when there is no such conversation. */
+  /** Loads the conversation, and what it has to do goes on. Rejects when there is no such conversation. */
   load(conversationId: string): Promise<Resident> {
+    if (this.loaded.get(conversationId as ConversationId)?.isAsleep === false) return this.find(conversationId)
+    // Asleep it may leave although it has work, so it is held until it is awake.
+    return this.pinned(conversationId, async () => {
+      const resident = await this.find(conversationId)
+      // All who came meanwhile wait for the same, and go on in the order in which they came.
+      resident.waking ??= this.wake(resident)
+      await resident.waking
+      return resident
+    })
+  }
+
+  private async wake(resident: Resident): Promise<void> {
+    if (!resident.isAsleep) return
+    const { drafts } = resolveAfterCrash(resident.state, { at_ms: this.options.clock.nowMs() })
+    if (drafts.length > 0) await resident.actor.record(drafts)
+    resident.isAsleep = false
+    resident.reactor.react()
+  }
+
+  /** The conversation in memory, brought there without starting anything. */
+  private find(conversationId: string): Promise<Resident> {
     if (!isConversationId(conversationId))
       return Promise.reject(new ConversationUnknown({ conversation_id: conversationId }))
     if (this.closing !== undefined) return Promise.reject(new RuntimeClosed({ conversation_id: conversationId }))
@@ -254,11 +275,9 @@ export class Conversations {
       if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
       if (refusal !== undefined) return this.adopt(state, refusal)
       this.options.onLoaded?.(state)
-      const { drafts } = resolveAfterCrash(state, { at_ms: this.options.clock.nowMs() })
       const resident = this.adopt(state)
       resident.snapshotAt = snapshotAt
-      if (drafts.length > 0) await resident.actor.record(drafts)
-      resident.reactor.react()
+      resident.isAsleep = true
       return resident
     } finally {
       this.loading.delete(conversationId)

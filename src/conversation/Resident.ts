@@ -47,6 +47,10 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   /** The event of the newest snapshot, and how large that was, where this process made it. */
   snapshotAt = 0
   snapshotChars = 0
+  /** Somebody looks at it and nobody has spoken to it: whatever it has to do is left alone. */
+  isAsleep = false
+  /** What those who speak to it wait for before it is awake. */
+  waking: Promise<void> | undefined
 
   /** One that is read-only can be looked at; it takes no command and does no work. */
   constructor(household: Household, state: ConversationState, readOnly?: LogRefused) {
@@ -61,7 +65,7 @@ export class Resident implements ActorListener, ReactorHost, Employer {
 
   /** Something runs, is about to, or is on its way to the disk. */
   get isBusy(): boolean {
-    return !this.actor.isQuiet || !this.reactor.isIdle || this.hasWork
+    return !this.actor.isQuiet || !this.reactor.isIdle || (this.hasWork && !this.isAsleep)
   }
 
   /** There is something to do that may be done now. */

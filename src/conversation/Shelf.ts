@@ -1,11 +1,10 @@
 // Stored conversations as the door sees them: listing, reading by cursor, archiving, restoring, forking. Joins the store
 // with the conversations in memory, so that what leaves the log is not spoken to meanwhile.
-import { advance, stampAll } from "../machine/Conversation.ts"
+import { beginCopy } from "../machine/Copying.ts"
 import { evolve } from "../machine/Evolve.ts"
-import { resolveAfterCrash } from "../machine/Recovery.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import type { IdSource } from "../rune/IdSource.ts"
-import { type ConversationId, isConversationId, makeRuneId } from "../rune/Ids.ts"
+import { type ConversationId, isConversationId, makeAgentId, makeRuneId } from "../rune/Ids.ts"
 import type { Rune, RuneDraft } from "../rune/Rune.ts"
 import type { ListRequest } from "../store/CatalogList.ts"
 import { cursorSince } from "../store/Since.ts"
@@ -34,6 +33,8 @@ interface ForkQuery {
   readonly from: string
   readonly atEventId: number
   readonly conversationId: string
+  /** What the original had under way goes on in the copy too; else it is over there. */
+  readonly isContinued?: boolean
   readonly idempotency?: Idempotency
 }
 
@@ -151,20 +152,21 @@ export class Shelf {
     return { event_id }
   }
 
-  /** Brings the conversation back into the log, where it goes on. */
+  /** Brings the conversation back into the log, where it can be spoken to again. */
   async restore(conversationId: string, idempotency?: Idempotency): Promise<{ readonly event_id: number }> {
     const { conversations, store } = this.parts
     const { session } = await conversations.state(conversationId)
     if (session.status === "archived") await store.archive.restore(conversationId)
-    const { event_id } = await conversations.submit(conversationId, { _tag: "Restore" }, idempotency)
+    const command = { _tag: "Restore", root_agent_id: makeAgentId(this.parts.ids) } as const
+    const { event_id } = await conversations.submit(conversationId, command, idempotency)
     await store.archive.forget(conversationId)
     return { event_id }
   }
 
-  /** A new conversation from another as it was at an event; what was under way then is over in the copy. */
+  /** A new conversation from another as it was at an event; what was under way then is over in the copy, unless asked for. */
   async fork(query: ForkQuery): Promise<Forked> {
     const { ids, nowMs, onAppeared, store } = this.parts
-    const { atEventId, from, idempotency } = query
+    const { atEventId, from, idempotency, isContinued = false } = query
     const conversationId = query.conversationId as ConversationId
     const repeated = idempotency === undefined ? undefined : await this.forkedBefore(conversationId, idempotency)
     if (repeated !== undefined) return repeated
@@ -179,10 +181,11 @@ export class Shelf {
       ids,
       nowMs: nowMs(),
       observe: (rune) => void evolve(state, rune as Rune),
-      finish: () => this.endings(state),
+      finish: () => this.beginningOf(state, isContinued ? "continued" : "ended"),
       ...(idempotency === undefined ? {} : { idempotency })
     })
     onAppeared?.(conversationId)
+    if (isContinued) await conversations.load(conversationId)
     return { conversation_id: conversationId, event_id: eventId }
   }
 
@@ -201,18 +204,13 @@ export class Shelf {
     throw new CommandRefused({ refusal, command: "Fork" })
   }
 
-  /** Runes that end what the original had under way. */
-  private endings(state: ConversationState): ReadonlyArray<RuneDraft> {
+  private beginningOf(state: ConversationState, work: "ended" | "continued"): ReadonlyArray<RuneDraft> {
+    if (state.session.root_agent_id === null) {
+      const message = `at event ${state.head} nobody is there yet who could be spoken to; fork at a later event`
+      throw new CommandRefused({ refusal: { code: "bad_request", message }, command: "Fork" })
+    }
     const { ids, nowMs } = this.parts
     const around = { at_ms: nowMs(), runeId: () => makeRuneId(ids) }
-    const lost = resolveAfterCrash(state, around)
-    const drafts: Array<RuneDraft> = [...lost.drafts]
-    for (const rune of stampAll(state, lost.drafts, around)) evolve(state, rune)
-    for (const { agent_id: agentId } of state.agents.filter(({ turn }) => turn !== null)) {
-      const command = { _tag: "InterruptTurn", agent_id: agentId, reason: "forked" } as const
-      const { verdict } = advance(state, command, around)
-      if (verdict._tag === "Accepted") drafts.push(...verdict.drafts)
-    }
-    return drafts
+    return beginCopy(state, { ...around, reason: "forked", work, root_agent_id: makeAgentId(ids) })
   }
 }

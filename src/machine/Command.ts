@@ -82,6 +82,8 @@ export interface AgentSpec {
   /** Where it works, if not where the conversation does. */
   readonly workspace?: string
   readonly harness?: string
+  /** An agent that is over and whose words it takes over. */
+  readonly continues?: AgentId
 }
 
 export type SessionRequest =
@@ -99,7 +101,17 @@ export type SessionRequest =
   | { readonly _tag: "Close"; readonly reason: string }
   | { readonly _tag: "FinishClosing" }
   | { readonly _tag: "Archive"; readonly location: string; readonly hash: string }
-  | { readonly _tag: "Restore"; readonly location?: string; readonly hash?: string }
+  | {
+      readonly _tag: "Restore"
+      readonly location?: string
+      readonly hash?: string
+      /** Of the root that takes over from the one that ended; without it the conversation stays closed. */
+      readonly root_agent_id?: AgentId
+    }
+  /** A closed conversation is spoken to again, through a root that takes over from the one that ended. */
+  | { readonly _tag: "Reopen"; readonly root_agent_id: AgentId }
+  /** Ends what is under way or waits to be: turns with all inside them, questions, queued input. Agents stay. */
+  | { readonly _tag: "EndWork"; readonly reason: string }
   | { readonly _tag: "RecordFork"; readonly from: ConversationId; readonly at_event_id: number }
   | {
       readonly _tag: "UpdateConfig"

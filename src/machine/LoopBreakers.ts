@@ -11,6 +11,7 @@ import type { AgentState, CallRecord, ConversationState, PlanState } from "./Sta
 export const stopReasons = [
   "user_cancel",
   "conversation_closed",
+  "forked",
   "budget_exhausted",
   "unresolvable",
   "planner_silent",

@@ -1,7 +1,8 @@
 /**
  * What a crash leaves behind, resolved: the runes to write before anything goes on.
  * Questions stay open, approved calls start, pure and idempotent work runs again,
- * anything else that had started gets exactly one unknown outcome. The rest of the
+ * what a client runs is waited for, anything else that had started gets exactly one
+ * unknown outcome. The rest of the
  * way is `pendingEffects`.
  */
 import type { RuneDraft } from "../rune/Rune.ts"
@@ -13,6 +14,7 @@ import type { Running } from "./decide/Require.ts"
 import { pendingEffects } from "./Effects.ts"
 import { errorInfo } from "./ErrorTable.ts"
 import { hook as hookMachine } from "./Hook.ts"
+import { runsInClient } from "./Select.ts"
 import type { CallState, ConversationState, HookState } from "./State.ts"
 import { tool } from "./Tool.ts"
 
@@ -24,20 +26,33 @@ export interface Resolution {
   readonly resolved: number
 }
 
-/** Work that had started, of a kind that must not run twice. */
-const isLost = (call: CallState): boolean =>
-  call.status === "executing" && call.attempt > 0 && call.effect_class === "effect"
+export interface Loss {
+  readonly why: string
+  /** Whether the clients that run calls of their own may still come back with the results. */
+  readonly clients: "return" | "gone"
+}
 
-const loseCalls = (sheet: Drafting): ReadonlyArray<string> =>
-  sheet.state.calls.filter(isLost).map((call) => {
-    const error = errorInfo(
-      "tool_outcome_unknown",
-      "the server stopped while the call ran; it is not known whether it took effect"
-    )
-    const payload = resultOf(sheet, call, { status: "unknown", error })
-    sheet.step(tool, call.status, { _tag: "Lose", payload, place: placeOfCall(call) })
-    return `${call.call_id}: outcome unknown`
-  })
+const serverStopped: Loss = { why: "the server stopped while the call ran", clients: "return" }
+
+/**
+ * Work that had started, of a kind that must not run twice. What a client runs goes on there while the server is away:
+ * its result is waited for.
+ */
+const isLost = (call: CallState, { clients }: Loss): boolean =>
+  call.status === "executing" &&
+  call.attempt > 0 &&
+  call.effect_class === "effect" &&
+  (clients === "gone" || !runsInClient(call))
+
+const loseCalls = (sheet: Drafting, loss: Loss): ReadonlyArray<string> =>
+  sheet.state.calls
+    .filter((call) => isLost(call, loss))
+    .map((call) => {
+      const error = errorInfo("tool_outcome_unknown", `${loss.why}; it is not known whether it took effect`)
+      const payload = resultOf(sheet, call, { status: "unknown", error })
+      sheet.step(tool, call.status, { _tag: "Lose", payload, place: placeOfCall(call) })
+      return `${call.call_id}: outcome unknown`
+    })
 
 const loseHook = (sheet: Drafting, running: Running, hook: HookState): string => {
   const payload = { hook_run_id: hook.hook_run_id, status: "canceled", duration_ms: 0, error: lostHookError } as const
@@ -60,9 +75,9 @@ const loseHooks = (sheet: Drafting): ReadonlyArray<string> =>
  * when there is nothing to go on with. Calling it on the resolved state again finds
  * nothing more to resolve.
  */
-export const resolveAfterCrash = (state: ConversationState, moment: Moment): Resolution => {
+export const resolveAfterCrash = (state: ConversationState, moment: Moment, loss: Loss = serverStopped): Resolution => {
   const sheet = new Drafting(state, moment)
-  const detail = [...loseCalls(sheet), ...loseHooks(sheet)]
+  const detail = [...loseCalls(sheet, loss), ...loseHooks(sheet)]
   const pending = pendingEffects(state).length
   const resolved = detail.length
   if (resolved === 0) return { drafts: [], pending, resolved }

@@ -20,6 +20,9 @@ const openStatuses: ReadonlySet<string> = new Set(["pending_call", "awaiting_app
 
 export const isOpen = (call: CallState): boolean => openStatuses.has(call.status)
 
+/** A client of the server runs it, on its own machine, whether the server is there or not. */
+export const runsInClient = (call: CallState): boolean => call.provenance === "remote"
+
 /** The calls of the batch a turn works on, in the order in which the model asked. */
 export const batchOf = (state: ConversationState, turn: TurnState): ReadonlyArray<CallState> =>
   state.calls.filter((call) => call.turn_id === turn.turn_id)

@@ -1,7 +1,8 @@
 /**
  * The life of a conversation: created, active, paused, suspended, closing, closed,
  * archived. Pausing is a person's wish, suspension is the server's; both refuse new
- * turns. An archived conversation answers to one command only: restore.
+ * turns. An archived conversation answers to one command only: restore. One that is
+ * closed is activated again by a new root.
  */
 import type { Rune } from "../rune/Rune.ts"
 import { draft, type Writes, write } from "./Drafts.ts"
@@ -121,7 +122,7 @@ const table: Table<SessionStatus, SessionCommand> = {
     Configure: "refuse"
   },
   closed: {
-    Activate: "refuse",
+    Activate: activate,
     AdmitTurn: "refuse",
     Pause: "refuse",
     Resume: "refuse",

@@ -79,6 +79,8 @@ export interface ForkQuery {
   readonly atEventId: number
   /** Of the new conversation. */
   readonly conversationId: string
+  /** What the original had under way goes on in the copy too; else it is over there. */
+  readonly isContinued?: boolean
   readonly idempotency?: IdempotencyOf
 }
 

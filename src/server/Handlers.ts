@@ -115,10 +115,12 @@ const setBudget: Handler<"budget.set"> = ({ conversation_id: id, agent_id: agent
     })
   )
 
-const fork: Handler<"conversation.fork"> = ({ conversation_id: from, at_event_id: atEventId }, context) => {
+const fork: Handler<"conversation.fork"> = (fields, context) => {
+  const { conversation_id: from, at_event_id: atEventId, continue: isContinued = false } = fields
   const conversationId = `conv_${idFor(context, `fork of ${from}`)}`
   const { idempotency } = context
-  return context.shelf.fork({ from, atEventId, conversationId, ...(idempotency === undefined ? {} : { idempotency }) })
+  const given = idempotency === undefined ? {} : { idempotency }
+  return context.shelf.fork({ from, atEventId, conversationId, isContinued, ...given })
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -152,6 +152,11 @@ const handlers: { readonly [K in Kind]?: Handler<K> } = {
     suggestTitle(row, textOf(rune.payload.input))
     queueInput(row, rune.agent_id, rune.event_id)
   },
+  "turn.dequeued": (row, rune) => {
+    const agent = findAgent(row, rune.agent_id)
+    const dropped = new Set<number>(rune.payload.event_ids)
+    if (agent !== undefined) agent.queued = agent.queued.filter((id) => !dropped.has(id))
+  },
   "turn.started": (row, rune) => {
     const { agent_id: agentId, queued_event_ids: taken, turn_id: turnId } = rune.payload
     suggestTitle(row, textOf(rune.payload.input))

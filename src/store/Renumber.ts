@@ -13,6 +13,7 @@ type Path = ReadonlyArray<string>
  * kind that a newer build added cannot be known here.
  */
 export const eventReferences: { readonly [K in Kind]?: ReadonlyArray<Path> } = {
+  "turn.dequeued": [["event_ids", "*"]],
   "turn.started": [["queued_event_ids", "*"]],
   "turn.compacted": [["upto"]],
   "plan.task_completed": [["evidence", "*", "event_ids", "*"]],

@@ -87,7 +87,12 @@ export const operations = {
   "conversation.close": changes(because),
   "conversation.archive": changes(because),
   "conversation.restore": changes(because),
-  "conversation.fork": changes({ ...conversation, at_event_id: Ordinal }),
+  "conversation.fork": changes({
+    ...conversation,
+    at_event_id: Ordinal,
+    /** What was under way goes on in the fork too; it is over there, unless told. */
+    continue: optional(Schema.Boolean)
+  }),
   "message.post": changes({
     ...conversation,
     agent_id: optional(AgentId),

@@ -36,6 +36,15 @@ describe("after a crash", () => {
     expect(checkInvariants(story.runes)).toEqual([])
   })
 
+  it("a started call of a client is neither lost nor started again", () => {
+    const story = new Story().inBatch(callItem("look_up", { ...shellTool, provenance: "remote" }))
+    story.start("call_1")
+    expect(story.recover()).toEqual({ drafts: [], pending: 1, resolved: 0 })
+    expect(story.effects).toEqual(["RunTool"])
+    story.finish("call_1")
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
   it("a question is still open and can be answered", () => {
     const story = new Story().inBatch(callItem("bash", shellTool))
     story.ask("call_1")

@@ -75,6 +75,7 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
   "agent.state_changed": { state: "active", sub_state: "tool_use" },
 
   "turn.queued": { input: "And run the linter too.", mode: "queue", principal: "local" },
+  "turn.dequeued": { event_ids: [12, 13], reason: "forked" },
   "turn.started": {
     turn_id: "turn_3" as TurnId,
     agent_id: agent,

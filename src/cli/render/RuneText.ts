@@ -83,6 +83,9 @@ const described: Readonly<Record<string, Describe>> = {
     ({ which, used, limit }) => `${String(which)}: ${String(used)} of ${String(limit)}`
   ),
   "turn.queued": line("accent", "›", ({ input, mode }) => `${mode === "steer" ? "(steer) " : ""}${contentText(input)}`),
+  "turn.dequeued": line("quiet", "·", ({ event_ids: ids, reason: why }) =>
+    joined(`${listOf(ids).length} queued and dropped`, textOf(why))
+  ),
   "turn.started": line("accent", "›", ({ input }) => contentText(input)),
   "turn.model_requested": line("quiet", "·", ({ provider, model, attempt }) =>
     joined(`${textOf(provider)}/${textOf(model)}`, Number(attempt) > 1 ? `attempt ${String(attempt)}` : "")

@@ -213,14 +213,23 @@ export const makeFork = (parts: RemoteParts): Verb =>
     name: "fork",
     takes: "CONVERSATION [EVENT]",
     positionals: { min: 1, max: 2 },
-    options: {},
+    options: {
+      continue: { type: "boolean", help: "queued messages, plans and turns go on in the fork too" }
+    },
     example: "echs fork last 17",
-    notes: ["Without EVENT the fork begins at the last one."],
-    run: async ({ answer, client, positionals: [named = "", event] }) => {
+    notes: [
+      "Without EVENT the fork begins at the last one.",
+      "A fork has nothing to do until it is spoken to: what was under way is over in it, unless it is to continue."
+    ],
+    run: async ({ answer, client, positionals: [named = "", event], values }) => {
       const at = wholeNumber("event", event, 1)
       const id = await findConversation(client, named)
       const head = at ?? (await client.call("conversation.get", { conversation_id: id })).last_event_id
-      const forked = await client.call("conversation.fork", { conversation_id: id, at_event_id: head })
+      const forked = await client.call("conversation.fork", {
+        conversation_id: id,
+        at_event_id: head,
+        ...(values["continue"] === true ? { continue: true } : {})
+      })
       answer(forked, () => `${forked.conversation_id}\n`)
       return exitCode.done
     }

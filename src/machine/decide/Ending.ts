@@ -45,7 +45,7 @@ export type CallEnd = "cancel" | "lose_effects"
 
 const mayHaveHappened = (call: CallState): boolean => call.attempt > 0 && call.effect_class === "effect"
 
-const endCall = (sheet: Drafting, call: CallState, reason: string, end: CallEnd): undefined => {
+export const endCall = (sheet: Drafting, call: CallState, reason: string, end: CallEnd): undefined => {
   const place = placeOfCall(call)
   if (end === "lose_effects" && mayHaveHappened(call)) {
     const error = errorInfo("tool_outcome_unknown", `${reason}; it is not known whether the call took effect`)

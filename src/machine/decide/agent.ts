@@ -1,10 +1,12 @@
 /** Deciding about agents: spawning, readiness, messages between them, their end. */
+import type { AgentId } from "../../rune/Ids.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import type { AgentRequest, AgentSpec } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { limits } from "../Limits.ts"
 import { agentOf, aliveAgents, isAlive } from "../Select.ts"
 import { session } from "../Session.ts"
+import type { AgentState } from "../State.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
 import { endAgent, endDependants, terminatedPayload } from "./Ending.ts"
 import { requireAgent } from "./Require.ts"
@@ -13,6 +15,14 @@ type Of<Tag extends AgentRequest["_tag"]> = Extract<AgentRequest, { readonly _ta
 
 export const spawn = (sheet: Drafting, spec: AgentSpec): undefined =>
   sheet.write(draft("agent.spawning", spec, { agent_id: spec.agent_id }))
+
+const kept = ["name", "instructions", "tools", "budget", "workspace"] as const
+
+/** An agent like one that is over, to take over from it. */
+export const successorOf = (before: AgentState, agentId: AgentId): AgentSpec => {
+  const settings = Object.fromEntries(kept.filter((key) => before[key] !== null).map((key) => [key, before[key]]))
+  return { ...settings, agent_id: agentId, role: before.role, model: before.model, continues: before.agent_id }
+}
 
 const spawnsIn: ReadonlySet<string> = new Set(["created", "active"])
 

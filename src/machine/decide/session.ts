@@ -1,13 +1,16 @@
 /** Deciding about the conversation as a whole. */
+import type { AgentId } from "../../rune/Ids.ts"
+import { agent as agentMachine } from "../Agent.ts"
 import type { SessionRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { agentOf, aliveAgents } from "../Select.ts"
-import { type SessionCommand, session } from "../Session.ts"
+import { type SessionCommand, type SessionStatus, session } from "../Session.ts"
 import type { ConversationState } from "../State.ts"
-import { spawn } from "./agent.ts"
+import { spawn, successorOf } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
 import { endAgent, usageOf } from "./Ending.ts"
 import { stopPlan } from "./plan.ts"
+import { endWork } from "./work.ts"
 
 type Of<Tag extends SessionRequest["_tag"]> = Extract<SessionRequest, { readonly _tag: Tag }>
 
@@ -60,7 +63,23 @@ const updateConfig = (sheet: Drafting, command: Of<"UpdateConfig">): undefined =
   sheet.step(session, sheet.state.session.status, { _tag: "Configure", payload })
 }
 
-type StepOnly = "Pause" | "Resume" | "Suspend" | "Unsuspend" | "Archive" | "Restore" | "RecordFork"
+/** A new root with the settings of the one that ended, which goes on from what was said. */
+const reopen = (sheet: Drafting, status: SessionStatus, rootAgentId: AgentId): undefined => {
+  const before = agentOf(sheet.state, sheet.state.session.root_agent_id)
+  if (before === undefined) return
+  spawn(sheet, successorOf(before, rootAgentId))
+  const payload = { agent_id: rootAgentId }
+  sheet.step(agentMachine, "spawning", { _tag: "CompleteInit", payload, place: payload })
+  sheet.step(session, status, { _tag: "Activate", payload: { root_agent_id: rootAgentId } })
+}
+
+const restore = (sheet: Drafting, command: Of<"Restore">): undefined => {
+  const { _tag, root_agent_id: rootAgentId, ...payload } = command
+  const landed = sheet.step(session, sheet.state.session.status, { _tag, payload })
+  if (rootAgentId !== undefined) reopen(sheet, landed, rootAgentId)
+}
+
+type StepOnly = "Pause" | "Resume" | "Suspend" | "Unsuspend" | "Archive" | "RecordFork"
 
 /** Commands that are one step of the session table and nothing else. */
 const stepOnly =
@@ -78,7 +97,9 @@ export const sessionDeciders: Deciders<SessionRequest> = {
   Close: close,
   FinishClosing: finishClosing,
   Archive: stepOnly(({ _tag, ...payload }) => ({ _tag, payload })),
-  Restore: stepOnly(({ _tag, ...payload }) => ({ _tag, payload })),
+  Restore: restore,
+  Reopen: (sheet, command) => reopen(sheet, sheet.state.session.status, command.root_agent_id),
+  EndWork: endWork,
   RecordFork: stepOnly(({ _tag: _, ...payload }) => ({ _tag: "Fork", payload })),
   UpdateConfig: updateConfig,
   RecordSystemError: (sheet, command) =>

@@ -36,14 +36,23 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   harness: null
 })
 
-/** An agent whose life is over keeps its figures and loses its words; old ones are forgotten. */
-const retire = (state: MutableConversation, agent: MutableAgent): void => {
-  agent.turn = null
-  agent.queue = []
+const dropWords = (agent: MutableAgent): void => {
   agent.transcript = []
   agent.effects = []
+}
+
+/**
+ * An agent whose life is over keeps its figures and loses its words; old ones are forgotten. The root keeps both: a
+ * conversation that is opened again goes on from them.
+ */
+const retire = (state: MutableConversation, agent: MutableAgent): void => {
+  const isRoot = (one: MutableAgent): boolean => one.agent_id === state.session.root_agent_id
+  agent.turn = null
+  agent.queue = []
+  if (!isRoot(agent)) dropWords(agent)
   state.calls = state.calls.filter((call) => call.agent_id !== agent.agent_id)
-  const ended = state.agents.filter((one) => one.status === "terminated" || one.status === "failed")
+  const isOver = ({ status }: MutableAgent): boolean => status === "terminated" || status === "failed"
+  const ended = state.agents.filter((one) => isOver(one) && !isRoot(one))
   if (ended.length > limits.endedAgentsMax) forget(state, ended[0]!)
 }
 
@@ -61,6 +70,13 @@ const forget = (state: MutableConversation, agent: MutableAgent): void => {
   }
 }
 
+const takeOver = (agent: MutableAgent, before: MutableAgent | undefined): void => {
+  if (before === undefined) return
+  agent.transcript = before.transcript
+  agent.effects = before.effects
+  dropWords(before)
+}
+
 const message = (agent: MutableAgent, rune: RuneOf<"agent.message">, content: Content): void => {
   const from = rune.payload.from_agent_id
   agent.queue.push({
@@ -74,7 +90,9 @@ const message = (agent: MutableAgent, rune: RuneOf<"agent.message">, content: Co
 export const agentHandlers: Handlers<"agent"> = {
   "agent.spawning": (state, rune) => {
     if (findAgent(state, rune.payload.agent_id) !== undefined) return
-    state.agents.push(newAgent(rune))
+    const agent = newAgent(rune)
+    takeOver(agent, findAgent(state, rune.payload.continues))
+    state.agents.push(agent)
     // The first agent without a parent is the root, whatever happens to it later.
     if (rune.payload.parent_id === undefined) state.session.root_agent_id ??= rune.payload.agent_id
   },

@@ -106,7 +106,7 @@ const noteCompaction = (turn: MutableTurn): void => {
   turn.compacted_at = turn.model_calls
 }
 
-const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
+const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.dequeued" | "turn.started"> = {
   "turn.queued": (state, rune) => {
     const { input, mode, from_agent_id: from, principal } = rune.payload
     findAgent(state, rune.agent_id)?.queue.push({
@@ -116,6 +116,11 @@ const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.started"> = {
       ...(from === undefined ? {} : { from_agent_id: from }),
       ...(principal === undefined ? {} : { principal })
     })
+  },
+  "turn.dequeued": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
+    if (agent === undefined) return
+    agent.queue = agent.queue.filter((one) => !rune.payload.event_ids.some((id) => id === one.event_id))
   },
   "turn.started": (state, rune) => {
     const { agent_id: agentId, turn_id: turnId, input, queued_event_ids: queuedIds, retry_of: retryOf } = rune.payload

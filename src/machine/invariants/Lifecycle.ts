@@ -271,6 +271,7 @@ const checks: { readonly [K in Kind]?: Check<K> } = {
   "agent.failed": agentOver,
   "agent.budget_exhausted": budgetExhausted,
   "turn.queued": requireSpeaker,
+  "turn.dequeued": requireSpeaker,
   "turn.started": turnStarted,
   "turn.model_requested": modelRequested,
   "turn.assistant_delta": delta,

@@ -18,7 +18,9 @@ export const agentKinds = [
       budget: Schema.optionalKey(Budget),
       /** Where it works, if not where the conversation does. */
       workspace: Schema.optionalKey(Schema.String),
-      harness: Schema.optionalKey(Schema.String)
+      harness: Schema.optionalKey(Schema.String),
+      /** An agent that is over and whose words it takes over: the root of a conversation that was opened again. */
+      continues: Schema.optionalKey(AgentId)
     })
   }),
   defineKind("agent.ready", { payload: Schema.Struct({ agent_id: AgentId }) }),

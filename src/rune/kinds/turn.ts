@@ -85,6 +85,8 @@ export const turnKinds = [
       principal: Schema.optionalKey(Schema.String)
     })
   }),
+  /** Input that waited and will not be worked on. */
+  defineKind("turn.dequeued", { payload: Schema.Struct({ event_ids: Schema.Array(EventId), reason: Name }) }),
   defineKind("turn.started", {
     payload: Schema.Struct({
       turn_id: TurnId,

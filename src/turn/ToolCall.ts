@@ -2,7 +2,7 @@
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { callOf, workspaceOf } from "../machine/Select.ts"
+import { callOf, runsInClient, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
@@ -73,6 +73,8 @@ const isSpent = (call: CallState): boolean => call.attempt > 0 && call.effect_cl
 export const startCall = async ({ commands, tools }: ToolCallOptions, callId: CallId): Promise<boolean> => {
   const call = callOf(commands.state(), callId)
   if (call === undefined) return false
+  // It was started before this process was, and runs on where it is: its result is all that is missing.
+  if (isSpent(call) && runsInClient(call)) return true
   if (isSpent(call)) {
     await offer(commands, { _tag: "CrashCall", call_id: callId, message: "what ran the call broke down" })
     return false

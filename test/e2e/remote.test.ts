@@ -326,6 +326,58 @@ describe("the client's tools", { timeout: 60_000 }, () => {
     await client.close()
   })
 
+  it("of the kind that must not run twice run on while the server is away, and their result is taken", async () => {
+    const dataDirectory = servers.directory()
+    const workspace = servers.directory()
+    const first = await servers.open({ scenarios: once, dataDirectory }, workspace)
+    let url = first.url
+    const client = await Client.connect({ endpoint: async () => ({ url, token: first.token }), random: () => 0 })
+    const socket = await first.connect()
+    const id = await start(first, socket)
+    const started = Promise.withResolvers<void>()
+    const paid = Promise.withResolvers<string>()
+    const attempts: Array<number> = []
+    const run = (_input: unknown, { attempt }: { readonly attempt: number }): Promise<string> => {
+      attempts.push(attempt)
+      started.resolve()
+      return paid.promise
+    }
+    const registered = await client.tools.register(id, [{ ...lookUp, run }])
+    await post(socket, id)
+    await started.promise
+    await first.close()
+    const second = await servers.open({ scenarios: once, dataDirectory }, workspace)
+    url = second.url
+    await second.recovered
+    paid.resolve("paid once")
+    const watcher = await second.connect()
+    await watcher.ok("subscribe", { conversation_id: id, after: 0 })
+    expect(payload(await watcher.rune("tool.result"))).toMatchObject({ status: "success", output: "paid once" })
+    await watcher.rune("turn.completed")
+    expect(attempts).toEqual([1])
+    expect(watcher.runes().filter(({ kind }) => kind === "tool.started")).toHaveLength(1)
+    await registered.close()
+    await client.close()
+  })
+
+  it("that do not come back after a restart end with an unknown outcome in words, once", async () => {
+    const dataDirectory = servers.directory()
+    const workspace = servers.directory()
+    const first = await servers.open({ scenarios: once, dataDirectory }, workspace)
+    const socket = await first.connect()
+    const id = await start(first, socket)
+    await socket.ok("tool.register", { conversation_id: id, tools: [lookUp] })
+    await post(socket, id)
+    await callIdOf(socket)
+    await first.close()
+    const second = await servers.open({ scenarios: once, dataDirectory, returnWithinMs: 200 }, workspace)
+    const watcher = await second.connect()
+    await watcher.ok("subscribe", { conversation_id: id, after: 0 })
+    expect(payload(await watcher.rune("tool.result"))).toMatchObject({ error: { code: "client_gone" } })
+    await watcher.rune("turn.completed")
+    expect(watcher.runes().filter(({ kind }) => kind === "tool.result")).toHaveLength(1)
+  })
+
   it("give the model the message of what they throw", async () => {
     const server = await servers.open({ scenarios: once })
     const socket = await server.connect()

@@ -45,6 +45,9 @@ export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
     if (part === undefined || part === "worker") return true
     return inner.facts(state, agentId, name)?.mutating === false
   }
+  const isOutside = (state: ConversationState, call: CallState): boolean =>
+    call.agent_id !== null && !isKept(state, call.agent_id, call.tool_name)
+  const { judge } = inner
   return {
     ...(inner.ready === undefined ? {} : { ready: inner.ready }),
     describe: (state, agentId) => {
@@ -56,12 +59,19 @@ export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
     },
     facts: (state, agentId, name) =>
       ownOf(state, agentId, name) ?? (isKept(state, agentId, name) ? inner.facts(state, agentId, name) : undefined),
-    authorize: (state, call) => {
+    ...(judge === undefined
+      ? {}
+      : {
+          judge: (state, call) => {
+            if (ownOf(state, call.agent_id, call.tool_name) !== undefined) return "allow"
+            return isOutside(state, call) ? "deny" : judge(state, call)
+          }
+        }),
+    authorize: (state, call, asking) => {
       if (ownOf(state, call.agent_id, call.tool_name) !== undefined) return { _tag: "Allow", sandbox: inProcess }
-      const isOutside = call.agent_id !== null && !isKept(state, call.agent_id, call.tool_name)
-      return isOutside
+      return isOutside(state, call)
         ? { _tag: "Deny", reason: `${call.tool_name} changes things, and this agent only reads` }
-        : inner.authorize(state, call)
+        : inner.authorize(state, call, asking)
     },
     sandbox: (state, call) =>
       ownOf(state, call.agent_id, call.tool_name) === undefined ? inner.sandbox(state, call) : inProcess,

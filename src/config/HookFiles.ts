@@ -1,8 +1,8 @@
 // Files of hooks as they are on disk, and the list of contents that a person has trusted: `<data>/trusted_hooks.json`,
 // for its owner alone.
 import { createHash } from "node:crypto"
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { makeDirectories } from "./ServerFiles.ts"
 
 /** A larger file is not read at all. */
@@ -36,6 +36,22 @@ export const openFile = (path: string): FileOnDisk | undefined => {
         throw new Error(message)
       }
     }
+  }
+}
+
+const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined
+
+/** The real path of the repository that a workspace is part of, else its own: what programs in it may lock. */
+export const sharedDirectory = (workspace: string): string => {
+  try {
+    const own = realpathSync(workspace)
+    for (let above = own; ; above = dirname(above)) {
+      if (isThere(join(above, ".git"))) return above
+      if (dirname(above) === above) return own
+    }
+  } catch {
+    // It is gone or closed to us, and so it will be for the hook; its name is all there is.
+    return workspace
   }
 }
 

@@ -26,7 +26,7 @@ export interface ApprovalAnswer {
 
 export interface ApprovalsOptions {
   readonly conversations: Pick<Conversations, "state" | "submit">
-  readonly tools: Pick<ToolPort, "authorize">
+  readonly tools: Pick<ToolPort, "authorize" | "judge">
   /** Writes down for the whole server what was allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
   /** It could not be written down. */
@@ -99,10 +99,18 @@ export class Approvals {
 
   /** This permission makes the difference: what something else allows by now, this person has not allowed. */
   private async isCovered(state: ConversationState, call: CallState, granted: Granted): Promise<boolean> {
-    const { tools } = this.options
-    if ((await tools.authorize(state, call))._tag !== "Allow") return false
+    // A question that can only be answered once is one that no permission answers: a hook asked it, or a person has to.
+    if (call.approval?.choices.every((choice) => choice === "once") !== false) return false
+    if (!(await this.isAllowed(state, call))) return false
     const without = { ...state, grants: state.grants.filter((grant) => grant.event_id !== granted.event_id) }
-    return (await tools.authorize(without, call))._tag !== "Allow"
+    return !(await this.isAllowed(without, call))
+  }
+
+  /** By the policy alone: whoever else had a say was asked when the question was. */
+  private async isAllowed(state: ConversationState, call: CallState): Promise<boolean> {
+    const { tools } = this.options
+    if (tools.judge !== undefined) return tools.judge(state, call) === "allow"
+    return (await tools.authorize(state, call))._tag === "Allow"
   }
 
   /** What the permission is bound to; throws CommandRefused for changed arguments that are wrong or denied. */

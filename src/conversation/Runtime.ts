@@ -142,7 +142,8 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: E
   const commands = {
     conversationId,
     state: () => actor.state,
-    submit: (command: Command) => actor.insist(command)
+    submit: (command: Command) => actor.insist(command),
+    settled: () => actor.settled()
   }
   const streams = new Streams()
   const engine: EngineOptions = {
@@ -161,7 +162,11 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: E
   return {
     perform: (pending) =>
       pending._tag === "PlanWork"
-        ? Effect.promise((signal) => pursuit.perform(pending, signal))
+        ? Effect.promise(async (signal) => {
+            // State runs ahead of the disk, and a command of the evidence or a worktree is not taken back.
+            await commands.settled()
+            if (!signal.aborted) await pursuit.perform(pending, signal)
+          })
         : perform(engine, pending),
     beforeDecision: (command) => streams.beforeDecision(command)
   }

@@ -44,12 +44,17 @@ export class HookGate {
   }
 
   /** What PreToolUse says about a call; nothing where no hook objects. */
-  readonly preToolUse = async (state: ConversationState, call: CallState): Promise<Objection | undefined> => {
+  readonly preToolUse = async (
+    state: ConversationState,
+    call: CallState,
+    asking?: { readonly settled: () => Promise<void> }
+  ): Promise<Objection | undefined> => {
     const workspace = workspaceOf(state, call.agent_id)
     if (workspace === undefined) return undefined
     const names = [call.tool_name, claudeNameOf(call.tool_name, call.provenance)]
     const hooks = this.of(state, "PreToolUse").filter(({ matcher }) => matches(matcher, ...names))
     if (hooks.length === 0) return undefined
+    await asking?.settled()
     const told = toldOfEvent(state, "PreToolUse", toldOfCall(call, workspace))
     const words = await runEventHooks(this.options, hooks, {
       state,

@@ -4,11 +4,14 @@ import type { AnyRune } from "../rune/Rune.ts"
 import { HookGate } from "./Gate.ts"
 import { HookLibrary, type HookLibraryOptions } from "./Library.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
+import { HookPipelines } from "./Pipeline.ts"
 import type { HookPort } from "./Port.ts"
 import { PostTools } from "./PostTools.ts"
 import type { ProgramOptions } from "./Program.ts"
 
 export interface HooksOptions extends HookLibraryOptions, ProgramOptions {
+  /** What a workspace shares with others, by one name for all of them. */
+  readonly sharedDirectory: (workspace: string) => string
   readonly onTrouble: (conversationId: string, message: string) => void
 }
 
@@ -29,13 +32,16 @@ export interface Hooks {
 export const makeHooks = (options: HooksOptions): Hooks => {
   const library = new HookLibrary(options)
   const gate = new HookGate(library, options)
+  const pipelines = new HookPipelines()
+  const enter: NonNullable<HookPort["enter"]> = ({ conversation_id, workspace }) =>
+    pipelines.take({ conversation_id, directory: options.sharedDirectory(workspace) })
   let lifecycle: HookLifecycle | undefined
   return {
-    port: new PostTools(library, options),
+    port: new PostTools(library, options, enter),
     preToolUse: gate.preToolUse,
     beforePrompt: gate.beforePrompt,
     attach: (conversations) => {
-      lifecycle = new HookLifecycle({ ...options, library, conversations })
+      lifecycle = new HookLifecycle({ ...options, library, conversations, enter })
     },
     notice: (runes) => lifecycle?.notice(runes),
     close: async () => lifecycle?.close()

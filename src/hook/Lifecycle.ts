@@ -10,6 +10,7 @@ import type { HookEvent } from "./Definition.ts"
 import { type HookWord, runEventHooks } from "./EventRun.ts"
 import type { HookLibrary } from "./Library.ts"
 import { hookLimits } from "./Limits.ts"
+import type { HookPort } from "./Port.ts"
 import type { ProgramOptions } from "./Program.ts"
 import { toldOfEvent } from "./Told.ts"
 
@@ -31,6 +32,7 @@ export interface HookConversations {
 export interface LifecycleOptions extends ProgramOptions {
   readonly library: HookLibrary
   readonly conversations: HookConversations
+  readonly enter: NonNullable<HookPort["enter"]>
   /** Something about a hook that only the server's own log can tell. */
   readonly onTrouble: (conversationId: string, message: string) => void
 }
@@ -165,12 +167,30 @@ export class HookLifecycle {
     const told = toldOfEvent(state, event, more)
     const { agentId } = happening
     const { signal } = this.stopping
-    const words = await runEventHooks(this.options, hooks, { state, agentId, workspace, told, signal })
+    const words = await this.inTurn(event, { conversation_id: conversationId, workspace }, () =>
+      runEventHooks(this.options, hooks, { state, agentId, workspace, told, signal })
+    )
     for (const { hook, mistake, silent } of words) {
       const trouble = mistake ?? silent
       if (trouble !== undefined) this.options.onTrouble(conversationId, `hook ${hook}: ${trouble}`)
     }
     if (event === "Stop" || event === "SubagentStop") await this.sendBack(happening, words)
+  }
+
+  /** Like post-tool hooks one at a time; only a person who is waited for is told at once. */
+  private async inTurn<A>(
+    event: HookEvent,
+    place: { readonly conversation_id: string; readonly workspace: string },
+    run: () => Promise<A>
+  ): Promise<A> {
+    if (event === "Notification") return run()
+    const ticket = this.options.enter(place)
+    try {
+      await ticket.ready
+      return await run()
+    } finally {
+      ticket.leave()
+    }
   }
 
   private async sendBack({ agentId, conversationId }: Happening, words: ReadonlyArray<HookWord>): Promise<void> {

@@ -28,6 +28,8 @@ export const hookLimits = {
   eventsWaitingMax: 4_096,
   /** Events whose hooks run side by side, one per conversation. */
   eventsAtOnce: 4,
+  /** How long a hook that was ended may take to be gone before the next one of its conversation or workspace starts. */
+  leaveWithinMs: 10_000,
   /** How often in a row a hook may send an agent back to work when it wants to stop. */
   continuationsMax: 8
 } as const

@@ -5,6 +5,7 @@ import type { AgentId } from "../rune/Ids.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { HookStatus } from "../rune/kinds/hook.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
+import type { HookTicket } from "./Pipeline.ts"
 
 export interface HookOutcome {
   readonly status: HookStatus
@@ -18,6 +19,8 @@ export interface HookOutcome {
 }
 
 export interface HookPort {
+  /** Joins the queue of those who run hooks in the conversation or in the workspace; without it nobody has to wait. */
+  readonly enter?: (place: { readonly conversation_id: string; readonly workspace: string }) => HookTicket
   /** What has to be on record about the hooks of a conversation before any of them is chosen. */
   readonly complaints?: (state: ConversationState) => ReadonlyArray<PayloadOf<"system.error">>
   /** The hooks that a batch of finished calls has to go through, in the order in which they run. */

@@ -80,10 +80,12 @@ export class PostTools implements HookPort {
   private readonly library: HookLibrary
   private readonly options: ProgramOptions
   private readonly batches = new Map<string, ReadonlyArray<CallState>>()
+  readonly enter: NonNullable<HookPort["enter"]>
 
-  constructor(library: HookLibrary, options: ProgramOptions) {
+  constructor(library: HookLibrary, options: ProgramOptions, enter: NonNullable<HookPort["enter"]>) {
     this.library = library
     this.options = options
+    this.enter = enter
   }
 
   readonly complaints: NonNullable<HookPort["complaints"]> = (state) => this.library.complaints(state)

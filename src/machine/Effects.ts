@@ -6,10 +6,9 @@
 import type { AgentId, CallId, HookRunId, RequestId, TurnId } from "../rune/Ids.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { RetryTarget } from "../rune/kinds/turn.ts"
-import { isTolerated } from "./decide/batch.ts"
 import { effectiveLimits } from "./Limits.ts"
 import { type PlanEffect, planEffects } from "./PlanEffects.ts"
-import { aliveAgents, batchOf, callOf, isOpen } from "./Select.ts"
+import { aliveAgents, batchOf, callOf, isOpen, nextHook } from "./Select.ts"
 import type { AgentState, CallState, ConversationState, TurnState } from "./State.ts"
 
 interface InTurn {
@@ -166,11 +165,10 @@ const batchEffects = (work: Work): ReadonlyArray<Effect> => {
   return [{ _tag: "SettleTools", ...inTurn(agent, turn, key), call_ids: callIds, mutating }]
 }
 
-const hookEffects = (agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
-  const next = turn.hooks.find(
-    (hook) => hook.status !== "succeeded" && hook.status !== "canceled" && !isTolerated(hook)
-  )
-  if (next === undefined) return []
+/** The hooks of other agents wait for theirs. */
+const hookEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
+  const next = nextHook(state)
+  if (next === undefined || !turn.hooks.includes(next)) return []
   const id = { hook_run_id: next.hook_run_id, timeout_ms: next.timeout_ms }
   return [{ _tag: "RunHook", ...inTurn(agent, turn, `hook ${next.hook_run_id}`), ...id }]
 }
@@ -201,7 +199,7 @@ const turnEffects = (state: ConversationState, agent: AgentState, turn: TurnStat
     case "tool_executing":
       return batchEffects(work)
     case "hooks_running":
-      return hookEffects(agent, turn)
+      return hookEffects(state, agent, turn)
     case "retry_waiting":
       return retryEffects(work)
     default:

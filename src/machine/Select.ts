@@ -1,5 +1,5 @@
 /** Questions that many modules ask of the state. */
-import type { AgentId, CallId, HookRunId } from "../rune/Ids.ts"
+import { type AgentId, type CallId, type HookRunId, ordinalOf } from "../rune/Ids.ts"
 import type { AgentState, CallState, ConversationState, HookState, Totals, TurnState } from "./State.ts"
 
 export const agentOf = (state: ConversationState, agentId: AgentId | null | undefined): AgentState | undefined => {
@@ -40,6 +40,28 @@ export const hookOf = (
     if (agent.turn !== null && hook !== undefined) return { agent, turn: agent.turn, hook }
   }
   return undefined
+}
+
+/** A failed hook whose policy lets the turn go on. */
+const isTolerated = (hook: HookState): boolean =>
+  hook.status === "failed" && hook.failure_policy.type === "warn_continue"
+
+const isLeft = (hook: HookState): boolean =>
+  hook.status !== "succeeded" && hook.status !== "canceled" && !isTolerated(hook)
+
+/**
+ * The hook whose turn it is: one at a time in a conversation, whoever of its agents it is for. One that runs goes on; then
+ * come those of the batch that was over first.
+ */
+export const nextHook = (state: ConversationState): HookState | undefined => {
+  let next: HookState | undefined
+  for (const { turn } of state.agents) {
+    const own = turn?.status === "hooks_running" ? turn.hooks.find(isLeft) : undefined
+    if (own?.status === "running") return own
+    if (own !== undefined && (next === undefined || ordinalOf(own.hook_run_id) < ordinalOf(next.hook_run_id)))
+      next = own
+  }
+  return next
 }
 
 /** The agent and all it spawned, directly or not, that are alive; children before parents. */

@@ -1,7 +1,7 @@
 // What people bring to a server: hooks, MCP servers, and tools that clients run. Put together of the processes that the
 // tools have, and wired to the conversations once these are there.
 import type { Environment } from "../config/Environment.ts"
-import { openFile, removeFile, trustCheck } from "../config/HookFiles.ts"
+import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { type Hooks, makeHooks } from "../hook/Hooks.ts"
 import type { HookPort } from "../hook/Port.ts"
@@ -59,6 +59,7 @@ const hooksOf = (
     programs: processes,
     variable: (name) => environment.variables[name],
     discard: removeFile,
+    sharedDirectory,
     onTrouble: (conversationId, message) =>
       log.write("warn", "a hook went wrong", { conversation_id: conversationId, message })
   })

@@ -33,7 +33,12 @@ export type Objection =
   | { readonly _tag: "Deny"; readonly reason: string }
   | { readonly _tag: "Ask"; readonly reason: string }
 
-export type BeforeCall = (state: ConversationState, call: CallState) => Promise<Objection | undefined>
+export type BeforeCall = (state: ConversationState, call: CallState, asking?: Asking) => Promise<Objection | undefined>
+
+export interface Asking {
+  /** Resolves when the call is durable: nothing may be started for it before. */
+  readonly settled: () => Promise<void>
+}
 
 export interface ToolContext {
   readonly conversation_id: ConversationId
@@ -77,7 +82,13 @@ export interface ToolPort {
   /** What is known of a tool the model named; nothing when there is no such tool for this agent. */
   readonly facts: (state: ConversationState, agentId: AgentId, toolName: string) => ToolFacts | undefined
   /** Whether a pending call may run. */
-  readonly authorize: (state: ConversationState, call: CallState) => Authorization | Promise<Authorization>
+  readonly authorize: (
+    state: ConversationState,
+    call: CallState,
+    asking?: Asking
+  ) => Authorization | Promise<Authorization>
+  /** What the policy alone says about a call: nobody else is asked, and no program is started for the answer. */
+  readonly judge?: (state: ConversationState, call: CallState) => "allow" | "ask" | "deny"
   /** Where a call that may run will run. */
   readonly sandbox: (state: ConversationState, call: CallState) => SandboxInfo
   /** Runs the call. Rejecting means that the runner itself broke, not that the tool failed. */

@@ -11,7 +11,7 @@ import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
 import { definitionOf, unknownDefinition } from "./Definition.ts"
 import { limits } from "./Limits.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
-import type { Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
+import type { Asking, Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
 import type { Evaluate, PolicyQuestion, PolicyVerdict } from "./policy/Port.ts"
 import { selectionOf } from "./Selection.ts"
 import type { SandboxPort } from "./sandbox/Port.ts"
@@ -88,7 +88,7 @@ class Router implements ToolPort {
     return { effect_class, mutating, provenance, ...(timeout_ms === undefined ? {} : { timeout_ms }) }
   }
 
-  readonly authorize = async (state: ConversationState, call: CallState): Promise<Authorization> => {
+  readonly authorize = async (state: ConversationState, call: CallState, asking?: Asking): Promise<Authorization> => {
     const tool = this.find(state, call.agent_id, call.tool_name)
     if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
     const checked = await this.argumentCheck.check(tool, call.arguments)
@@ -96,7 +96,7 @@ class Router implements ToolPort {
     const issue = this.workspaceIssue(state, call, tool)
     if (issue !== undefined) return { _tag: "Deny", reason: issue }
     const policy = this.evaluate(state, call, tool)
-    const objection = policy.verdict === "deny" ? undefined : await this.options.beforeCall?.(state, call)
+    const objection = policy.verdict === "deny" ? undefined : await this.options.beforeCall?.(state, call, asking)
     const verdict = stricter(policy, objection)
     switch (verdict.verdict) {
       case "allow":
@@ -110,6 +110,12 @@ class Router implements ToolPort {
         return { _tag: "Ask", policy_reason, shown_as, choices, ...(learns === undefined ? {} : { learns }) }
       }
     }
+  }
+
+  readonly judge = (state: ConversationState, call: CallState): "allow" | "ask" | "deny" => {
+    const tool = this.find(state, call.agent_id, call.tool_name)
+    if (tool === undefined || this.workspaceIssue(state, call, tool) !== undefined) return "deny"
+    return this.evaluate(state, call, tool).verdict
   }
 
   readonly sandbox = (state: ConversationState, call: CallState): SandboxInfo => {

@@ -10,6 +10,8 @@ export interface Commands {
   readonly state: () => ConversationState
   /** Resolves when the runes of the command are durable; rejects with a tagged error. */
   readonly submit: (command: Command) => Promise<unknown>
+  /** Resolves when everything the state holds now is durable; rejects when it will not be. */
+  readonly settled: () => Promise<void>
 }
 
 /** Why the machine did not want the command, if that is what the error says. */

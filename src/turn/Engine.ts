@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import { mayRunNow, type TurnEffect as Pending } from "../machine/Effects.ts"
 import { effectiveLimits } from "../machine/Limits.ts"
-import { agentOf, batchOf, callOf } from "../machine/Select.ts"
+import { agentOf, batchOf, callOf, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { withAllowance } from "./Allowance.ts"
@@ -115,9 +115,28 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
   )
 }
 
+/** One hook at a time, in the conversation and in the workspace. */
 const hook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<void> => {
-  const run = Effect.promise((signal) => runHook(options, pending, signal))
-  return watched(options, { ...pending, what: `hook ${pending.hook_run_id}` }, run)
+  let running: Promise<unknown> | undefined
+  const onRun = (run: Promise<unknown>): void => {
+    running = run
+  }
+  const run = Effect.promise((signal) => runHook(options, { ...pending, onRun }, signal))
+  const bounded = watched(options, { ...pending, what: `hook ${pending.hook_run_id}` }, run)
+  const { commands, hooks } = options
+  const workspace = workspaceOf(commands.state(), pending.agent_id)
+  if (hooks.enter === undefined || workspace === undefined) return bounded
+  const { enter } = hooks
+  // Waiting for others is no part of the time that a hook has.
+  return Effect.acquireUseRelease(
+    Effect.sync(() => enter({ conversation_id: commands.conversationId, workspace })),
+    (ticket) =>
+      Effect.andThen(
+        Effect.promise(() => ticket.ready),
+        bounded
+      ),
+    (ticket) => Effect.sync(() => ticket.leave(running))
+  )
 }
 
 const awaitApproval = (options: EngineOptions, pending: Of<"AwaitApproval">): Effect.Effect<void> =>

@@ -18,6 +18,8 @@ export interface HookRunRequest {
   readonly agent_id: AgentId
   readonly hook_run_id: HookRunId
   readonly timeout_ms: number
+  /** Told of the run itself, which may go on for a moment when the hook is over on record. */
+  readonly onRun?: (running: Promise<unknown>) => void
 }
 
 const failed = (message: string): HookOutcome => ({
@@ -53,12 +55,15 @@ export const runHook = async (
   const found = hookOf(commands.state(), request.hook_run_id)
   if (found === undefined || signal.aborted) return
   const startedMs = monotonicMs()
-  const run = (deadline: AbortSignal): Promise<HookOutcome> =>
-    hooks.run(commands.state(), found.hook, {
+  const run = (deadline: AbortSignal): Promise<HookOutcome> => {
+    const running = hooks.run(commands.state(), found.hook, {
       agent_id: request.agent_id,
       workspace: workspaceOf(commands.state(), request.agent_id),
       signal: deadline
     })
+    request.onRun?.(running)
+    return running
+  }
   const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })
   if (ended._tag === "Interrupted") return
   const outcome = fitted(outcomeOf(ended, found.hook.hook_name, request.timeout_ms))

@@ -40,7 +40,7 @@ export const routeCall = async (
   const state = commands.state()
   const call = callOf(state, callId)
   if (call === undefined) return "settled"
-  const verdict = await tools.authorize(state, call)
+  const verdict = await tools.authorize(state, call, { settled: commands.settled })
   const id = { call_id: callId }
   switch (verdict._tag) {
     case "Allow":

@@ -193,6 +193,19 @@ describe("a yes for longer", () => {
     ])
   })
 
+  it("asks no hook a second time", async () => {
+    const asked: Array<string> = []
+    const counts: BeforeCall = async (_state, call) => {
+      asked.push(call.call_id)
+      return undefined
+    }
+    const { answers, approve } = await waiting(["ls -a", "ls -a", "rm x"], { beforeCall: counts })
+    expect(asked).toHaveLength(3)
+    await approve(0, "session")
+    expect(answers()).toHaveLength(2)
+    expect(asked).toHaveLength(3)
+  })
+
   it("does not answer for a hook that asks, nor for what a rule denies or allows by now", async () => {
     const asks: BeforeCall = async (state, call) =>
       call.call_id === state.calls[1]?.call_id ? { _tag: "Ask", reason: "the hook asks" } : undefined

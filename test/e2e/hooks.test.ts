@@ -216,6 +216,29 @@ describe("post-tool hooks", { timeout: 30_000 }, () => {
     expect((await slow.socket.error("hook.retry", { conversation_id: slow.id, hook_run_id })).code).toBe("not_found")
   })
 
+  it("of several agents and of several conversations in one workspace never run side by side", async () => {
+    // Whoever finds another one at work has failed, and its turn with it.
+    const alone = hook("alone", "mkdir busy || exit 9; sleep 0.05; echo one >> ran; rmdir busy")
+    const talk = await begin({ hooks: { hooks: [alone] } })
+    const { server, socket, workspace } = talk
+    const fields = { model: "scripted/edit", policy: { mode: "full_access" } }
+    const other = await follow(server, socket, fields)
+    const agents: Array<readonly [string, string]> = []
+    for (const id of [talk.id, other]) {
+      for (const name of ["b", "c", "d"]) {
+        const { agent_id } = await socket.ok("agent.spawn", { conversation_id: id, role: "worker", name })
+        agents.push([id, String(agent_id)])
+      }
+    }
+    for (const id of [talk.id, other]) await socket.ok("message.post", { conversation_id: id, content: "go" })
+    for (const [conversation_id, agent_id] of agents)
+      await socket.ok("agent.message", { conversation_id, agent_id, content: "go" })
+    const ends = () => socket.runes().filter(({ kind }) => kind === "turn.completed" || kind === "turn.error")
+    await socket.until(() => ends().length === 8)
+    expect(ends().map(({ kind }) => kind)).toEqual(Array.from({ length: 8 }, () => "turn.completed"))
+    expect(readFileSync(join(workspace, "ran"), "utf8")).toBe("one\n".repeat(8))
+  })
+
   it("that outlive their time are ended with all they started", async () => {
     const talk = await begin({
       hooks: {

@@ -318,6 +318,21 @@ describe("hooks", () => {
     expect(broken(other)).toEqual(["INV-HOOKS-NEVER-OVERLAP"])
   })
 
+  it("of different agents of a session never overlap", () => {
+    const story = running()
+    const id = (name: string) => name as AgentId
+    story.run({ _tag: "SpawnAgent", spec: { agent_id: id("agt_other"), role: "worker", model: "m" } })
+    story.run({ _tag: "CompleteAgentInit", agent_id: id("agt_other") })
+    story.run({ _tag: "PostMessage", content: "go", mode: "queue", agent_id: id("agt_other") })
+    const place = { agent_id: id("agt_other"), turn_id: "turn_2" as TurnId }
+    story.tell(
+      "hook.started",
+      { hook_run_id: "hookrun_9" as HookRunId, hook_name: "b", call_ids: [], attempt: 1 },
+      place
+    )
+    expect(broken(story)).toEqual(["INV-HOOKS-NEVER-OVERLAP"])
+  })
+
   it("wait for the batch", () => {
     const story = new Story().inBatch(callItem("a", readTool))
     story.tell("hook.started", { hook_run_id: "hookrun_1" as HookRunId, hook_name: "a", call_ids: [], attempt: 1 })

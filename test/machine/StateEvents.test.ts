@@ -172,7 +172,7 @@ describe("state events", () => {
     story.run({ _tag: "RetryDue", agent_id: story.root })
     story.start("call_1")
     story.finish("call_1")
-    story.settle([{ ...hook, failure_policy: { type: "retry", max_attempts: 1, delay_ms: 1 } }])
+    story.settle([{ ...hook, failure_policy: { type: "retry", max_attempts: 2, delay_ms: 1 } }])
     story.run({ _tag: "StartHook", hook_run_id: hookRun })
     story.run({
       _tag: "FinishHook",

@@ -1,6 +1,7 @@
 /**
  * Goal: a call gets exactly one result, whatever the model wrote, whoever decides,
- * whatever breaks. Verifies: G5, INV-TOOL-TERMINAL, INV-TOOL-APPROVAL-BEFORE-EXEC.
+ * whatever breaks; hooks run one at a time. Verifies: G5, INV-TOOL-TERMINAL,
+ * INV-TOOL-APPROVAL-BEFORE-EXEC, INV-HOOKS-NEVER-OVERLAP.
  */
 import { describe, expect, it } from "vitest"
 import { canonicalHash } from "#src/machine/Canonical.ts"
@@ -618,6 +619,44 @@ describe("hooks", () => {
     expect(checkInvariants(story.runes)).toEqual([])
   })
 
+  it("of several agents run one at a time, those of the batch that was over first before others", () => {
+    const worker = "agt_worker" as AgentId
+    const policy = { type: "retry", max_attempts: 2, delay_ms: 5 } as const
+    const story = withHooks(policy, { type: "fail_session" })
+    story.run({ _tag: "SpawnAgent", spec: { agent_id: worker, role: "worker", model: "m" } })
+    story.run({ _tag: "CompleteAgentInit", agent_id: worker })
+    story.run({ _tag: "PostMessage", content: "go", mode: "queue", agent_id: worker })
+    story.request(worker)
+    story.respond([callItem("write", writeTool)], worker)
+    story.start("call_3")
+    story.finish("call_3")
+    const own = {
+      hook_name: "w",
+      failure_policy: { type: "fail_session" },
+      timeout_ms: 9,
+      effect_class: "effect"
+    } as const
+    story.run({ _tag: "SettleTools", agent_id: worker, hooks: [own] })
+    const pending = () => pendingEffects(story.state).flatMap((one) => (one._tag === "RunHook" ? one.hook_run_id : []))
+    expect(pending()).toEqual(["hookrun_1"])
+    expect(story.refused({ _tag: "StartHook", hook_run_id: run(3) }).code).toBe("invalid_state")
+    start(story, 1)
+    expect(pending()).toEqual(["hookrun_1"])
+    // While one waits to be tried again, others go on, and it waits for them in its turn.
+    finish(story, 1, "failed")
+    expect(pending()).toEqual(["hookrun_3"])
+    start(story, 3)
+    story.run({ _tag: "RetryDue", agent_id: story.root })
+    expect(pending()).toEqual(["hookrun_3"])
+    expect(story.refused({ _tag: "StartHook", hook_run_id: run(1) }).code).toBe("invalid_state")
+    finish(story, 3, "succeeded")
+    expect(pending()).toEqual(["hookrun_1"])
+    start(story, 1)
+    finish(story, 1, "succeeded")
+    expect(pending()).toEqual(["hookrun_2"])
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
   it("are skipped for a batch that changed nothing", () => {
     const story = new Story().inBatch(callItem("write", writeTool))
     story.run({ ...deny, call_id: id("call_1") })
@@ -650,7 +689,7 @@ describe("hooks", () => {
   })
 
   it("that fail may be tried again as often as they say", () => {
-    const story = withHooks({ type: "retry", max_attempts: 1, delay_ms: 40 })
+    const story = withHooks({ type: "retry", max_attempts: 2, delay_ms: 40 })
     start(story, 1)
     expect(finish(story, 1, "failed")).toEqual(["hook.completed", "turn.retry_scheduled"])
     expect(story.runes.at(-1)?.payload).toMatchObject({ delay_ms: 40, target: { type: "hook" } })

@@ -52,7 +52,7 @@ const someItems = (draw: Draw): ReadonlyArray<ResponseItem> => {
 const policies = [
   { type: "fail_session" },
   { type: "warn_continue" },
-  { type: "retry", max_attempts: 1, delay_ms: 5 }
+  { type: "retry", max_attempts: 2, delay_ms: 5 }
 ] as const
 
 const someHooks = (draw: Draw) =>

@@ -131,7 +131,12 @@ describe("what is reserved for summing up", () => {
   const purseOf = (budget: Budget) => {
     const story = new Story().ready({ budget })
     const spending = new Spending()
-    const commands = { conversationId: story.conversationId, state: () => story.state, submit: async () => undefined }
+    const commands = {
+      conversationId: story.conversationId,
+      state: () => story.state,
+      submit: async () => undefined,
+      settled: async () => undefined
+    }
     const registry = makeRegistry({ key: () => undefined, models })
     const options = { commands, spending, nowMs: () => story.nowMs, models: new Models(registry) }
     const purse = new Purse(options, { agentId: story.root, fullName: "scripted/small" })

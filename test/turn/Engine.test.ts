@@ -66,7 +66,8 @@ class Stage {
     const commands = {
       conversationId,
       state: () => this.state,
-      submit: async (command: Command) => this.tell(command)
+      submit: async (command: Command) => this.tell(command),
+      settled: async () => undefined
     }
     this.engine = {
       commands,

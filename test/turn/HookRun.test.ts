@@ -132,7 +132,7 @@ describe("hooks", () => {
     const never = hooksOf({ lint: { policy: retry, run: bad } })
     const other = await start(never.port, { runFork: fastRunFork(100) })
     expect((await other.turns()).kind).toBe("turn.error")
-    expect(other.of("hook.started").map(({ payload }) => payload.attempt)).toEqual([1, 2, 3])
+    expect(other.of("hook.started").map(({ payload }) => payload.attempt)).toEqual([1, 2])
   })
 })
 

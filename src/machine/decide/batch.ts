@@ -8,7 +8,7 @@ import type { HookRequest, TurnRequest } from "../Command.ts"
 import { errorInfo } from "../ErrorTable.ts"
 import { hook as hookMachine } from "../Hook.ts"
 import { limits } from "../Limits.ts"
-import { batchOf, hookOf, isOpen } from "../Select.ts"
+import { batchOf, hookOf, isOpen, nextHook } from "../Select.ts"
 import type { AgentState, HookState } from "../State.ts"
 import { turn as turnMachine } from "../Turn.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
@@ -78,8 +78,7 @@ const start = (sheet: Drafting, command: Of<"StartHook">): undefined => {
   const found = hookOf(sheet.state, command.hook_run_id)
   if (found === undefined) return sheet.refuse("not_found", `no hook run ${command.hook_run_id}`)
   const { agent, turn, hook } = found
-  const first = turn.hooks.find((one) => one.status !== "succeeded" && one.status !== "canceled" && !isTolerated(one))
-  if (turn.status !== "hooks_running" || first !== hook) {
+  if (nextHook(sheet.state) !== hook) {
     sheet.refuse("invalid_state", `Turn is ${turn.status}: it is not the turn of ${hook.hook_name}`, {
       state: hook.status
     })
@@ -92,10 +91,6 @@ const start = (sheet: Drafting, command: Of<"StartHook">): undefined => {
   }
   sheet.step(hookMachine, hook.status, { _tag: "Start", payload, place: placeOf(agent, turn) })
 }
-
-/** A failed hook whose policy lets the turn go on. */
-export const isTolerated = (hook: HookState): boolean =>
-  hook.status === "failed" && hook.failure_policy.type === "warn_continue"
 
 const statusCommand = { succeeded: "Succeed", failed: "Fail", canceled: "Cancel" } as const
 
@@ -117,8 +112,8 @@ const afterFailure = (sheet: Drafting, running: Running, hook: HookState, messag
   const policy = hook.failure_policy
   if (policy.type === "warn_continue") return "continue"
   const error = { error_type: "hook_execution_failed", message, source: "hook" } as const
-  const retries = policy.type === "retry" ? policy.max_attempts : limits.maxHookRetries
-  if (policy.type === "fail_session" || hook.attempt > retries) {
+  const runs = policy.type === "retry" ? policy.max_attempts : 1 + limits.maxHookRetries
+  if (policy.type === "fail_session" || hook.attempt >= runs) {
     failTurn(sheet, running, { ...error, retryable: false })
     return "ended"
   }

@@ -219,8 +219,9 @@ const hookStarted: Check<"hook.started"> = (world, rune) => {
   if (agent === undefined) return
   const { hook_run_id: hookRunId } = rune.payload
   // The same run may start again: the server went away while it ran.
-  if (agent.hook_run_id !== undefined && agent.hook_run_id !== hookRunId) {
-    world.violate("INV-HOOKS-NEVER-OVERLAP", rune, `${agent.hook_run_id} is still running`)
+  for (const { hook_run_id: running } of world.agents.values()) {
+    if (running === undefined || running === hookRunId) continue
+    world.violate("INV-HOOKS-NEVER-OVERLAP", rune, `${running} is still running`)
   }
   if (world.openCallsOf(agent.turn_id).length > 0) world.violate("INV-TURN-ORDER", rune, "the batch is not finished")
   agent.hook_run_id = hookRunId

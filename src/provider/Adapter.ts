@@ -7,6 +7,7 @@ import type { HttpProviderConfig } from "./HttpProvider.ts"
 import type { ModelProvider } from "./Provider.ts"
 import { runStream } from "./StreamRun.ts"
 import { makeTap, type Tap } from "./Tap.ts"
+import { shapeRequest } from "./ToolSchema.ts"
 
 export interface EventTranslator<Event> {
   /** Translates one event; settles the assembly when it is the terminal one. */
@@ -27,8 +28,9 @@ export const makeAdapter = <Event>(
 ): ModelProvider => ({
   name,
   stream: (request, sink, options) => {
-    const assembly = new Assembly(name, sink)
-    const { end, handle } = adapter.translator(assembly, request)
+    const { request: shaped, unpack } = shapeRequest(request)
+    const assembly = new Assembly(name, sink, unpack)
+    const { end, handle } = adapter.translator(assembly, shaped)
     const tap = makeTap(options.onActivity)
     return runStream<Event>({
       provider: name,
@@ -37,7 +39,7 @@ export const makeAdapter = <Event>(
       signal: options.signal,
       secrets: apiKey === undefined ? [] : [Redacted.value(apiKey)],
       nowMs: options.clock?.nowMs ?? Date.now,
-      open: (signal) => adapter.open(request, tap, signal),
+      open: (signal) => adapter.open(shaped, tap, signal),
       handle,
       ...(end === undefined ? {} : { onEnd: end })
     })

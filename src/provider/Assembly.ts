@@ -73,6 +73,9 @@ const outcomeOf = (call: RawCall): ArgumentsOutcome => {
     : parseArguments(call.arguments)
 }
 
+/** Makes the arguments of a call of what was sent for them, where a tool had to be described differently. */
+export type Unpack = (toolName: string, outcome: ArgumentsOutcome) => ArgumentsOutcome
+
 export class Assembly {
   /** Set while the receiver wants the stream to wait. */
   backlog: Promise<void> | undefined
@@ -86,10 +89,12 @@ export class Assembly {
   readonly #reasoningCharacters = new WholeCharacters()
   readonly #provider: string
   readonly #sink: Sink
+  readonly #unpack: Unpack
 
-  constructor(provider: string, sink: Sink) {
+  constructor(provider: string, sink: Sink, unpack: Unpack = (_, outcome) => outcome) {
     this.#provider = provider
     this.#sink = sink
+    this.#unpack = unpack
   }
 
   #send(event: ProviderEvent): void {
@@ -174,7 +179,7 @@ export class Assembly {
     }
     const taken = raw.length === 0 ? new Set<string>() : historyCallIds(history)
     return raw.map((call, index) =>
-      callEvent(call, index, uniqueId(call.callId.toWellFormed(), requestId, index, taken))
+      callEvent(call, index, uniqueId(call.callId.toWellFormed(), requestId, index, taken), this.#unpack)
     )
   }
 
@@ -190,9 +195,15 @@ export class Assembly {
 const textIn = (items: ReadonlyArray<AssistantPart>): string =>
   items.map((item) => (item.type === "text" ? item.text : "")).join("")
 
-const callEvent = (call: RawCall, index: number, call_id: string): ToolCallEvent => {
-  const parsed = outcomeOf(call)
-  const kept = parsed._tag === "Parsed" ? call.arguments : call.arguments.slice(0, limits.unusableArgumentsCharsKept)
+const callEvent = (call: RawCall, index: number, call_id: string, unpack: Unpack): ToolCallEvent => {
+  const written = outcomeOf(call)
+  const parsed = unpack(call.toolName, written)
+  const kept =
+    parsed._tag === "Unusable"
+      ? call.arguments.slice(0, limits.unusableArgumentsCharsKept)
+      : parsed === written
+        ? call.arguments
+        : JSON.stringify(parsed.value)
   return {
     type: "tool_call",
     call_id,

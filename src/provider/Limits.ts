@@ -17,6 +17,8 @@ export const limits = {
   argumentsDepthMax: 64,
   /** Tool calls in one answer; the rest is dropped and the answer marked malformed. */
   toolCallsMax: 256,
+  /** Tools in one request: more are refused by providers, and with them every turn. */
+  toolsMax: 128,
   /** Output a call may produce when neither the request nor the catalogue says. */
   outputTokensDefault: 32_000,
   outputTokensUnknownModel: 8192,

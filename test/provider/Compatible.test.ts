@@ -64,6 +64,63 @@ describe("Chat Completions servers", () => {
     ])
   })
 
+  const joins: ReadonlyArray<readonly [string, ReadonlyArray<object>]> = [
+    [
+      "an index, and an id that is null",
+      [
+        { index: 0, id: null },
+        { index: 0, id: null }
+      ]
+    ],
+    [
+      "an index, and an id that is empty",
+      [
+        { index: 0, id: "" },
+        { index: 0, id: "" }
+      ]
+    ],
+    ["no index, and an id that is null", [{ id: null }, { id: null }]],
+    ["no index, and an id that is empty", [{ id: "" }, { id: "" }]],
+    [
+      "an index that is null",
+      [
+        { index: null, id: null },
+        { index: null, id: null }
+      ]
+    ],
+    ["an id in the first fragment alone", [{ id: "x" }, { id: null }]],
+    ["an id that comes late", [{ id: "" }, { id: "x" }]]
+  ]
+
+  it.each(joins)("may send fragments with %s: they are one call", async (_, [first, later]) => {
+    const got = await through(
+      "chat",
+      call({ ...first, function: { name: "a", arguments: "" } }) +
+        call({ ...later, function: { arguments: '{"n":' } }) +
+        call({ ...later, function: { name: null, arguments: "1}" } }) +
+        stop
+    )
+    expect(got.calls.map((one) => [one.tool_name, one.arguments, one.call_id !== ""])).toEqual([["a", '{"n":1}', true]])
+  })
+
+  it.each([null, "", undefined])("may send several calls without index, each with the id %j", async (id) => {
+    const got = await through(
+      "chat",
+      call({ id, function: { name: "a", arguments: "" } }) +
+        call({ id, function: { arguments: '{"n":1}' } }) +
+        call({ id, function: { name: "b", arguments: "" } }) +
+        call({ id, function: { arguments: '{"n":2}' } }) +
+        call({ id, function: { name: "b", arguments: '{"n":3}' } }) +
+        stop
+    )
+    expect(got.calls.map((one) => [one.tool_name, one.arguments])).toEqual([
+      ["a", '{"n":1}'],
+      ["b", '{"n":2}'],
+      ["b", '{"n":3}']
+    ])
+    expect(new Set(got.calls.map((one) => one.call_id)).size).toBe(3)
+  })
+
   it("may leave the index out", async () => {
     const got = await through(
       "chat",

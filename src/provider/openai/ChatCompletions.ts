@@ -56,6 +56,18 @@ const usageOf = (usage: CompletionUsage): Usage => ({
   reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0
 })
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+
+/** A call that began without an id may get it later: the fragment that brings it then brings no name. */
+const nameless = (fragment: ToolCallDelta, newest: OpenCall | undefined): OpenCall | undefined =>
+  newest?.id === "" && textOf(fragment.function?.name) === "" ? newest : undefined
+
+const beginsAnother = (open: OpenCall, fragment: ToolCallDelta): boolean => {
+  const name = textOf(fragment.function?.name)
+  if (name === "" || open.name === "" || !isWhole(open.text.kept)) return false
+  return name !== open.name || textOf(fragment.function?.arguments).trim() !== ""
+}
+
 class Translator {
   readonly #assembly: Assembly
   readonly #request: ModelRequest
@@ -97,23 +109,27 @@ class Translator {
     if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) this.#toolCall(call)
   }
 
-  /** The call a fragment belongs to: by index, unless a new id under a known index says it is another call. */
+  /**
+   * The call a fragment belongs to: by index, else by id, else the newest. An id that is null or empty says nothing. A new
+   * id is another call, and so is a name that comes with the beginning of arguments when those before it are complete.
+   */
   #openCall(fragment: ToolCallDelta): OpenCall | undefined {
-    const { id } = fragment
+    const id = textOf(fragment.id)
     const candidate =
       typeof fragment.index === "number"
         ? this.#calls.findLast((call) => call.index === fragment.index)
-        : id === undefined
+        : id === ""
           ? this.#calls.at(-1)
-          : this.#calls.find((call) => call.id === id)
-    const another =
-      candidate !== undefined && typeof id === "string" && id !== "" && candidate.id !== "" && candidate.id !== id
+          : (this.#calls.find((call) => call.id === id) ?? nameless(fragment, this.#calls.at(-1)))
+    if (candidate === undefined) return undefined
+    const another = id !== "" && candidate.id !== "" ? candidate.id !== id : beginsAnother(candidate, fragment)
     return another ? undefined : candidate
   }
 
   #toolCall(fragment: ToolCallDelta): void {
     const known = this.#openCall(fragment)
-    const call = known ?? { id: "", name: "", index: fragment.index, text: new ArgumentText() }
+    const index = typeof fragment.index === "number" ? fragment.index : undefined
+    const call = known ?? { id: "", name: "", index, text: new ArgumentText() }
     if (known === undefined) {
       if (this.#calls.length > limits.toolCallsMax) return
       this.#calls.push(call)

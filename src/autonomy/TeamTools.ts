@@ -50,6 +50,7 @@ export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
   const { judge } = inner
   return {
     ...(inner.ready === undefined ? {} : { ready: inner.ready }),
+    ...(inner.leftOut === undefined ? {} : { leftOut: inner.leftOut }),
     describe: (state, agentId) => {
       const part = partOf(state, agentId)
       const offered = inner.describe(state, agentId).filter(({ name }) => isKept(state, agentId, name))

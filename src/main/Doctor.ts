@@ -101,6 +101,18 @@ const modelFinding = async (parts: DoctorParts, directory: string): Promise<Find
   }
 }
 
+/** Which tools a model would be offered; settings that make no sense have a finding of their own. */
+const tools = async ({ environment, version }: DoctorParts, directory: string): Promise<ReadonlyArray<Finding>> => {
+  let settings: ServerSettings
+  try {
+    settings = serverSettings(environment, directory)
+  } catch {
+    return []
+  }
+  const { toolFindings } = await import("./DoctorTools.ts")
+  return toolFindings({ environment, version, settings })
+}
+
 export const examine = async (parts: DoctorParts, flag: string | undefined): Promise<ReadonlyArray<Finding>> => {
   const directory = dataDirectory(parts.environment, flag)
   const running = readServerInfo(directory)
@@ -120,6 +132,7 @@ export const examine = async (parts: DoctorParts, flag: string | undefined): Pro
     await logFinding(parts, directory, running !== undefined),
     await modelFinding(parts, directory),
     await sandbox(parts, directory),
+    ...(await tools(parts, directory)),
     ...installed()
   ]
 }

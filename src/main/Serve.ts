@@ -14,6 +14,7 @@ import { snapshotPort, snapshotShape } from "../conversation/SnapshotStore.ts"
 import { makeRegistry, type RegistryConfig } from "../provider/Registry.ts"
 import { secureIdSource } from "../rune/IdSource.ts"
 import type { ConversationId } from "../rune/Ids.ts"
+import type { AnyRune } from "../rune/Rune.ts"
 import { type NamedToken, namedToken } from "../server/Auth.ts"
 import { describeError, type Log, type LogLevel, makeLog } from "../server/Log.ts"
 import { Server, type ServerOptions } from "../server/Server.ts"
@@ -142,6 +143,12 @@ const toolsOf = async ({ tools }: ServeOptions, store: Store, log: Log): Promise
   }
 }
 
+/** What the people of a conversation are told about the server, whoever runs it is told as well. */
+const logSystemError = (log: Log, { conversation_id, payload }: AnyRune): void => {
+  const { code, message } = payload as Readonly<Record<string, unknown>>
+  log.write("warn", "a conversation was told of an error", { conversation_id, code, message })
+}
+
 const runtimeOf = (
   options: ServeOptions,
   {
@@ -190,6 +197,7 @@ const runtimeOf = (
     onDurable: (conversationId, runes) => {
       door().server?.notice(conversationId, runes)
       door().traces?.notice(runes)
+      for (const rune of runes) if (rune.kind === "system.error") logSystemError(log, rune)
       notice?.(runes)
     },
     onCrash: (conversationId, work, cause) =>

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto"
 import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
+import { emptyGoal, isEmptyContent } from "../rune/Content.ts"
 import type { AgentId, ConversationId, PlanId } from "../rune/Ids.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
@@ -96,6 +97,7 @@ const textOf = (content: Content): string =>
     : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
 
 export const submitGoal = async (fields: GoalFields, context: OperationContext): Promise<AnswerOf<"goal.submit">> => {
+  if (isEmptyContent(fields.goal)) throw new OperationFailed("bad_request", emptyGoal)
   const place = placeOf(fields, context)
   const { conversationId } = place
   const planId = `plan_${idFor(context, `plan of ${conversationId}`)}` as PlanId

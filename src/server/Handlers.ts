@@ -3,6 +3,7 @@
 import type { Submitted } from "../conversation/Actor.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
+import { emptyContent, isEmptyContent } from "../rune/Content.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
@@ -36,6 +37,8 @@ const create: Handler<"conversation.create"> = async (fields, context) => {
 
 const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
+  // Before hooks are asked about it.
+  if (isEmptyContent(fields.content)) throw new OperationFailed("bad_request", emptyContent)
   const submitted = await submit(context, id, {
     _tag: "PostMessage",
     ...message,

@@ -74,11 +74,23 @@ export interface ToolOutcome {
   readonly exit_code?: number
 }
 
+/** Tools that a source has and cannot offer. */
+export interface LeftOutTools {
+  /** Whose they are, for people. */
+  readonly origin: string
+  readonly count: number
+  /** Some of their names. */
+  readonly names: ReadonlyArray<string>
+  readonly reason: string
+}
+
 export interface ToolPort {
   /** Resolves when the tools of an agent are known as far as they can be. Takes bounded time and never rejects. */
   readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
   /** The tools an agent may be offered. */
   readonly describe: (state: ConversationState, agentId: AgentId) => ReadonlyArray<ToolDescription>
+  /** Tools that are there and cannot be offered, for whoever has to be told. */
+  readonly leftOut?: (state: ConversationState, agentId: AgentId) => ReadonlyArray<LeftOutTools>
   /** What is known of a tool the model named; nothing when there is no such tool for this agent. */
   readonly facts: (state: ConversationState, agentId: AgentId, toolName: string) => ToolFacts | undefined
   /** Whether a pending call may run. */

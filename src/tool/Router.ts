@@ -81,6 +81,9 @@ class Router implements ToolPort {
       .map(({ name, description, parameters }) => ({ name, description, parameters }))
   }
 
+  readonly leftOut = (state: ConversationState, agentId: AgentId) =>
+    this.options.sources.flatMap((source) => source.leftOut?.(state, agentId) ?? [])
+
   readonly facts = (state: ConversationState, agentId: AgentId, toolName: string) => {
     const tool = this.find(state, agentId, toolName)
     if (tool === undefined) return undefined

@@ -4,7 +4,7 @@ import type { ToolFacts } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { ShownAs } from "../rune/kinds/tool.ts"
-import type { ToolContext, ToolOutcome } from "./Port.ts"
+import type { LeftOutTools, ToolContext, ToolOutcome } from "./Port.ts"
 import type { WorkspaceChoice } from "./WorkspaceCheck.ts"
 
 export type Input = Readonly<Record<string, unknown>>
@@ -54,5 +54,7 @@ export interface ToolSource {
   /** Resolves when its tools are known as far as they can be. Takes bounded time and never rejects. */
   readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
   readonly tools: (state: ConversationState, agentId: AgentId) => ReadonlyArray<Tool>
+  /** What it has and cannot offer. */
+  readonly leftOut?: (state: ConversationState, agentId: AgentId) => ReadonlyArray<LeftOutTools>
   readonly find: (state: ConversationState, agentId: AgentId, name: string) => Tool | undefined
 }

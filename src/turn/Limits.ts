@@ -17,6 +17,9 @@ export const limits = {
   outputCharsMax: 64 * KIB,
   /** Output of a hook that is kept. */
   hookOutputCharsMax: 16 * KIB,
+  /** Tools that are named where some could not be offered, and how much of each name. */
+  leftOutNamesMax: 20,
+  leftOutNameCharsMax: 80,
   /** Longest error text taken over from a tool or hook. */
   errorCharsMax: 2_000,
   /** How long a tool or hook may take to wind up after its time is over. */

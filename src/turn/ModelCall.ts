@@ -25,6 +25,7 @@ import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 import { Purse } from "./Purse.ts"
+import { offerComplaints, offerTools } from "./ToolOffer.ts"
 
 export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly models: Models
@@ -161,6 +162,14 @@ const toolsReady = ({ commands, tools }: ModelCallOptions, pending: CallModel): 
     ? Effect.void
     : Effect.promise(async (signal) => tools.ready?.(commands.state(), pending.agent_id, signal))
 
+/** Tools that cannot be offered are told of before the model is asked without them. */
+const tellLeftOut = ({ commands, tools }: ModelCallOptions, { agent_id: agentId }: CallModel): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const state = commands.state()
+    for (const payload of offerComplaints(state, offerTools(tools, state, agentId)))
+      await offer(commands, { _tag: "RecordSystemError", agent_id: agentId, payload })
+  })
+
 /** Runs the pending model call to its end. */
 export const callModel = (options: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -170,6 +179,7 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const purse = new Purse(options, { agentId: pending.agent_id, fullName: resolved.fullName })
     const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse }
     yield* toolsReady(options, pending)
+    yield* tellLeftOut(options, pending)
     const build = () => buildRequest(options, attempt)
     const request = build()
     const place = { agentId: pending.agent_id, resolved, purse }

@@ -5,6 +5,7 @@ import type { ResolvedModel } from "../provider/Registry.ts"
 import type { RequestId } from "../rune/Ids.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { assemble } from "./Messages.ts"
+import { offerTools } from "./ToolOffer.ts"
 
 export interface RequestContext {
   readonly requestId: RequestId
@@ -17,7 +18,7 @@ export interface RequestContext {
 /** The next request of the agent's turn. */
 export const turnRequest = (state: ConversationState, agent: AgentState, context: RequestContext): ModelRequest => {
   const { instructions, messages } = assemble(state, agent)
-  const tools = context.tools.describe(state, agent.agent_id)
+  const { offered: tools } = offerTools(context.tools, state, agent.agent_id)
   return {
     requestId: context.requestId,
     model: context.resolved.model,

@@ -91,9 +91,10 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/harness/",
       // Finds the bundled Node.
       "src/cli/echs.js",
-      // Owns a directory that is thrown away.
+      // Own a directory that is thrown away.
       "src/cli/demo/",
       "src/cli/demo.ts",
+      "src/main/DoctorTools.ts",
       // Writes to standard error while the main thread cannot.
       "src/server/WatchdogThread.ts"
     ]

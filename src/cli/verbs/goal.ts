@@ -20,6 +20,7 @@ export const makeGoal = (parts: RemoteParts): Verb =>
     notes: ["Ctrl-C stops following, not the goal: `echs plan cancel CONVERSATION` does that."],
     isPatient: true,
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
+      if (goal.trim() === "") throw new UsageError("TEXT is empty: say what is to be done")
       const fields = goalFields(values, parts.workingDirectory())
       const place = values.in === undefined ? undefined : await placeIn(client, values.in)
       const submitted = await client.call("goal.submit", { goal, ...place?.fields, ...fields })

@@ -65,6 +65,7 @@ const makeSpeaker = (
       const text = positionals[isNew ? 0 : 1]
       if (text === undefined || positionals.length !== (isNew ? 1 : 2))
         throw new UsageError(isNew ? "takes TEXT" : "takes CONVERSATION and TEXT")
+      if (text.trim() === "") throw new UsageError("TEXT is empty: say something")
       const id = isNew
         ? await createConversation(client, values, parts.workingDirectory())
         : await findConversation(client, positionals[0] ?? "")

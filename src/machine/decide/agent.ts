@@ -1,4 +1,5 @@
 /** Deciding about agents: spawning, readiness, messages between them, their end. */
+import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import type { AgentId } from "../../rune/Ids.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import type { AgentRequest, AgentSpec } from "../Command.ts"
@@ -80,6 +81,7 @@ const send = (sheet: Drafting, command: Of<"SendAgentMessage">): undefined => {
   if (agent.queue.length >= limits.queuedMessagesMax) {
     sheet.refuse("limit_exceeded", `the queue of ${agent.agent_id} is full`, { limit: limits.queuedMessagesMax })
   }
+  if (isEmptyContent(command.content)) sheet.refuse("bad_request", emptyContent)
   const { _tag: _, ...payload } = command
   sheet.step(agentMachine, agent.status, { _tag: "Deliver", payload, place: { agent_id: agent.agent_id } })
 }

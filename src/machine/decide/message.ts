@@ -1,4 +1,5 @@
 /** Deciding about input: a message starts a turn, waits for one, or takes one over. */
+import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import { turnIdOf } from "../../rune/Ids.ts"
 import type { PayloadOf } from "../../rune/Kinds.ts"
 import type { Content, ContentPart } from "../../rune/kinds/shared.ts"
@@ -52,6 +53,7 @@ const post = (sheet: Drafting, command: Of<"PostMessage">): undefined => {
     sheet.refuse("invalid_state", `Session is ${status}: it takes no messages`, { state: status })
   }
   if (!isAlive(agent)) sheet.refuse("invalid_state", `Agent is ${agent.status}`, { state: agent.status })
+  if (isEmptyContent(command.content)) sheet.refuse("bad_request", emptyContent)
   const principal = command.principal === undefined ? {} : { principal: command.principal }
   if (canStartNow(sheet, agent)) return startTurn(sheet, agent, { input: command.content, ...principal })
   if (agent.queue.length >= limits.queuedMessagesMax) {

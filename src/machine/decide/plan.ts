@@ -1,4 +1,5 @@
 /** Deciding about plans: a goal is taken up, and every step of its loop is written with all that belongs to it. */
+import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
 import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
 import type { PlanChange } from "../../rune/kinds/plan.ts"
 import { type AutonomyCommand, autonomy } from "../Autonomy.ts"
@@ -29,6 +30,7 @@ const submitGoal = (sheet: Drafting, command: Of<"SubmitGoal">): undefined => {
   if (plan?.plan_id === command.payload.plan_id) {
     sheet.refuse("invalid_state", `${plan.plan_id} is over: another goal is another plan`, { state: plan.status })
   }
+  if (isEmptyContent(command.payload.goal)) sheet.refuse("bad_request", emptyGoal)
   sheet.write(draft("plan.goal_received", command.payload))
 }
 

@@ -10,7 +10,7 @@ import { offeredName } from "./Names.ts"
 import { Session, type SessionOptions } from "./Session.ts"
 import type { McpServerSettings } from "./Settings.ts"
 import { sleep } from "./Sleep.ts"
-import type { McpToolInfo, ToolList } from "./ToolList.ts"
+import { type McpToolInfo, noTools, type ToolList } from "./ToolList.ts"
 
 export interface ConnectionOptions extends Omit<SessionOptions, "onChanged" | "onClosed"> {
   /** Makes room for one more; throws McpError when there is none. */
@@ -36,7 +36,7 @@ export class McpConnection {
   private readonly options: ConnectionOptions
   private session: Session | undefined
   private opening: Promise<Session> | undefined
-  private list: ToolList = { tools: [], leftOut: 0 }
+  private list: ToolList = noTools
   private hasList = false
   private failures = 0
   private lostMs = 0
@@ -65,6 +65,10 @@ export class McpConnection {
   /** The tools as they were last told; undefined when they never were. */
   get tools(): ReadonlyArray<McpToolInfo> | undefined {
     return this.hasList ? this.list.tools : undefined
+  }
+
+  get leftOut(): ToolList["leftOut"] {
+    return this.list.leftOut
   }
 
   isAsking(callId: string): boolean {
@@ -130,7 +134,9 @@ export class McpConnection {
 
   private complainOfLeftOut(): void {
     const { leftOut, tools } = this.list
-    if (leftOut > 0) this.options.onTrouble(`${tools.length} of its tools are offered, ${leftOut} are not`)
+    if (leftOut.count === 0) return
+    const told = `${tools.length} of its tools are offered, ${leftOut.count} are not`
+    this.options.onTrouble(`${told}: ${leftOut.names.join(", ")}`)
   }
 
   private lost(reason: string): void {

@@ -11,6 +11,8 @@ export const mcpLimits = {
   nameCharsMax: 64,
   /** Tools of one server; the others are left out, and the log of the server says so. */
   toolsPerServerMax: 128,
+  /** Names of tools that are left out, kept for whoever is told of them. */
+  leftOutNamesMax: 20,
   /** Pages of one list; a list that goes on is cut there. */
   pagesMax: 100,
   descriptionCharsMax: 4 * KIB,

@@ -8,6 +8,7 @@ import { workspaceOf } from "../../machine/Select.ts"
 import type { ConversationState } from "../../machine/State.ts"
 import type { AgentId } from "../../rune/Ids.ts"
 import type { EffectClass } from "../../rune/kinds/shared.ts"
+import type { LeftOutTools } from "../Port.ts"
 import type { ProcessPort } from "../process/Port.ts"
 import type { Tool, ToolSource } from "../Tool.ts"
 import { McpConnection } from "./Connection.ts"
@@ -72,6 +73,8 @@ const questionTool = (server: string): Tool => ({
     }
   })
 })
+
+const unfitReason = `more than ${mcpLimits.toolsPerServerMax} or not described as a tool has to be`
 
 /** How a server is reached, without what it is told in secret. */
 const reachText = ({ reach }: McpServerSettings): string =>
@@ -202,6 +205,12 @@ export class McpTools implements ToolSource {
     this.serversOf(state).flatMap((settings) => {
       const connection = this.connectionOf(state, settings)
       return (connection.tools ?? []).map((info) => this.toolOf(connection, info))
+    })
+
+  readonly leftOut = (state: ConversationState): ReadonlyArray<LeftOutTools> =>
+    this.serversOf(state).flatMap((settings) => {
+      const { count, names } = this.connectionOf(state, settings).leftOut
+      return count === 0 ? [] : [{ origin: `the MCP server ${settings.name}`, count, names, reason: unfitReason }]
     })
 
   readonly find = (state: ConversationState, _agentId: AgentId, name: string): Tool | undefined => {

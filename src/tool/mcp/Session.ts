@@ -9,7 +9,7 @@ import { mcpLimits } from "./Limits.ts"
 import { isObject, type Json } from "./Message.ts"
 import { Peer } from "./Peer.ts"
 import type { McpServerSettings } from "./Settings.ts"
-import { readTools, type ToolList } from "./ToolList.ts"
+import { noTools, readTools, type ToolList } from "./ToolList.ts"
 import type { OpenTransport } from "./Transport.ts"
 
 /** Newest first: the first is asked for, any of them is spoken. */
@@ -93,7 +93,7 @@ export class Session {
   }
 
   async tools(): Promise<ToolList> {
-    if (!this.hasTools) return { tools: [], leftOut: 0 }
+    if (!this.hasTools) return noTools
     const timeoutMs = mcpLimits.listWithinMs
     const page = (cursor: string | undefined): Promise<Json> =>
       this.open.request("tools/list", cursor === undefined ? {} : { cursor }, { timeoutMs })

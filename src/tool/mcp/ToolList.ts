@@ -17,9 +17,11 @@ export interface McpToolInfo {
 
 export interface ToolList {
   readonly tools: ReadonlyArray<McpToolInfo>
-  /** Tools that are not offered: too many, or not tools at all. */
-  readonly leftOut: number
+  /** Tools that are not offered, too many or not tools at all: how many, and the names of some. */
+  readonly leftOut: { readonly count: number; readonly names: ReadonlyArray<string> }
 }
+
+export const noTools: ToolList = { tools: [], leftOut: { count: 0, names: [] } }
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
@@ -55,6 +57,9 @@ const toolOf = (value: unknown): McpToolInfo | undefined => {
   }
 }
 
+const nameIn = (value: unknown): string =>
+  (isObject(value) ? (textOf(value["name"]) ?? "") : "").slice(0, 256).toWellFormed() || "(no name)"
+
 /** Reads the list; a server that never comes to its end is cut off. */
 export const readTools = async (
   page: (cursor: string | undefined) => Promise<Json>,
@@ -62,7 +67,8 @@ export const readTools = async (
 ): Promise<ToolList> => {
   const tools = new Map<string, McpToolInfo>()
   const cursors = new Set<string>()
-  let leftOut = 0
+  let count = 0
+  const names: Array<string> = []
   let cursor: string | undefined
   for (let pages = 0; pages < mcpLimits.pagesMax; pages += 1) {
     const { nextCursor, tools: values } = await page(cursor)
@@ -72,11 +78,14 @@ export const readTools = async (
       const isOffered = tool !== undefined && !tools.has(tool.name) && tools.size < mcpLimits.toolsPerServerMax
       if (tool !== undefined && !isWanted(tool.name)) continue
       if (isOffered) tools.set(tool.name, tool)
-      else leftOut += 1
+      else {
+        count += 1
+        if (names.length < mcpLimits.leftOutNamesMax) names.push(nameIn(value))
+      }
     }
     if (typeof nextCursor !== "string" || cursors.has(nextCursor)) break
     cursors.add(nextCursor)
     cursor = nextCursor
   }
-  return { tools: [...tools.values()], leftOut }
+  return { tools: [...tools.values()], leftOut: { count, names } }
 }

@@ -10,6 +10,7 @@ import type { ListRequest } from "../store/CatalogList.ts"
 import { cursorSince } from "../store/Since.ts"
 import type { Store } from "../store/Store.ts"
 import type { Conversations } from "./Conversations.ts"
+import { type EndedCall, endedCall } from "./EndedCall.ts"
 import { CommandRefused, ConversationUnknown } from "./Errors.ts"
 import { limits } from "./Limits.ts"
 import type { Page, RawPage, RawRequest } from "./Reading.ts"
@@ -129,6 +130,11 @@ export class Shelf {
     const refusal = head === 0 ? await runes.refusalNow(conversationId) : undefined
     if (refusal?._tag === "LogDamaged") throw refusal
     return head
+  }
+
+  /** How a call ended, as the log tells from an event on; nothing when it does not know the call. */
+  endedCall(conversationId: string, callId: string, from: number): Promise<EndedCall | undefined> {
+    return endedCall(this.parts.store.runes.pagesNow(conversationId, { after: from - 1 }), callId)
   }
 
   watch(conversationId: string, listener: () => void): () => void {

@@ -282,6 +282,7 @@ export type ToolRequest =
       readonly error?: ErrorInfo
       readonly exit_code?: number
       readonly duration_ms: number
+      readonly answer_sha256?: string
     }
   /** The runner itself broke: not the tool's answer, but the lack of one. */
   | { readonly _tag: "CrashCall"; readonly call_id: CallId; readonly message: string }

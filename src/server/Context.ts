@@ -2,6 +2,7 @@
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 import type { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
+import type { EndedCall } from "../conversation/EndedCall.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import type { AnswerOf, WindowFigures as WindowSchema } from "../wire/Answers.ts"
@@ -68,6 +69,8 @@ export interface Shelf {
   readonly cursorSince: (conversationId: string, sinceMs: number) => Promise<number>
   /** What happened in one conversation, or in all, since a time. */
   readonly figuresSince: (sinceMs: number, conversationId?: string) => Promise<WindowFigures>
+  /** How a call ended, as the log tells from an event on; nothing when it does not know the call. */
+  readonly endedCall: (conversationId: string, callId: string, from: number) => Promise<EndedCall | undefined>
   /** The newest durable event; 0 when there is no such conversation. */
   readonly head: (conversationId: string) => Promise<number>
   /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */

@@ -8,19 +8,18 @@ export type DeskAnswer<Ok> =
   | ({ readonly _tag: "Ok" } & Ok)
   | {
       readonly _tag: "Refused"
-      readonly code:
-        | "bad_request"
-        | "invalid_state"
-        | "limit_exceeded"
-        | "already_decided"
-        | "not_found"
-        | "unauthorized"
+      readonly code: "bad_request" | "invalid_state" | "limit_exceeded" | "unauthorized"
       readonly message: string
     }
 
 interface Owner {
   readonly principal: string
   readonly connection: object
+}
+
+export interface RemoteResult {
+  readonly status: "success" | "error"
+  readonly output: string
 }
 
 /** Where tools of clients are kept, and their calls wait. */
@@ -31,10 +30,12 @@ export interface RemoteTools {
     tools: ReadonlyArray<unknown>
   ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
   readonly result: (
-    state: State,
+    conversationId: string,
     owner: Owner,
-    callId: string,
-    result: { readonly status: "success" | "error"; readonly output: string }
-  ) => DeskAnswer<{ readonly repeated: boolean }>
+    call: State["calls"][number],
+    result: RemoteResult
+  ) => DeskAnswer<object>
+  /** The same for the same result; it goes on record with the outcome. */
+  readonly answerHash: (result: RemoteResult) => string
   readonly gone: (connection: object) => void
 }

@@ -72,6 +72,8 @@ export interface ToolOutcome {
   readonly output_blob?: BlobRef
   readonly error?: ErrorInfo
   readonly exit_code?: number
+  /** Of what a client answered, word for word. */
+  readonly answer_sha256?: string
 }
 
 /** Tools that a source has and cannot offer. */

@@ -119,7 +119,9 @@ export const toolKinds = [
       output_blob: Schema.optionalKey(BlobRef),
       error: Schema.optionalKey(ErrorInfo),
       exit_code: Schema.optionalKey(Schema.Int),
-      duration_ms: Count
+      duration_ms: Count,
+      /** Of what a client answered, before anything of it was masked or shortened: the same answer again is known by it. */
+      answer_sha256: Schema.optionalKey(Sha256Hex)
     }),
     runeClass: "terminal",
     scope: "call",

@@ -1,6 +1,7 @@
 // Tools that clients of the server run themselves. A client registers them for a conversation; calls wait for its
 // results; whoever goes away has a while to come back, and takes up the calls that wait. A tool belongs to the principal
 // that registered it, and its results are taken from the connection that registered it last.
+import { runsInClient } from "../../machine/Select.ts"
 import type { CallState, ConversationState } from "../../machine/State.ts"
 import type { AgentId } from "../../rune/Ids.ts"
 import { definitionOf, unknownDefinition } from "../Definition.ts"
@@ -8,7 +9,7 @@ import type { ToolContext, ToolOutcome } from "../Port.ts"
 import type { Input, Tool, ToolSource } from "../Tool.ts"
 import { remoteLimits } from "./Limits.ts"
 import { type RemoteSpec, specsOf } from "./Spec.ts"
-import { type RemoteResult, type WaitingCall, WaitingCalls } from "./Waiting.ts"
+import { answerHash, type RemoteResult, type WaitingCall, WaitingCalls } from "./Waiting.ts"
 
 /** Who speaks: a principal on a connection. A connection is known by identity alone. */
 export interface RemoteOwner {
@@ -20,13 +21,7 @@ export type DeskAnswer<Ok> =
   | ({ readonly _tag: "Ok" } & Ok)
   | {
       readonly _tag: "Refused"
-      readonly code:
-        | "bad_request"
-        | "invalid_state"
-        | "limit_exceeded"
-        | "already_decided"
-        | "not_found"
-        | "unauthorized"
+      readonly code: "bad_request" | "invalid_state" | "limit_exceeded" | "unauthorized"
       readonly message: string
     }
 
@@ -127,42 +122,29 @@ export class RemoteDesk implements ToolSource {
     this.calls.giveUp(conversationId, name, why)
   }
 
-  /** A client's result of a call, as the state of the conversation knows that call. */
-  result(
-    state: ConversationState,
-    owner: RemoteOwner,
-    callId: string,
-    result: RemoteResult
-  ): DeskAnswer<{ readonly repeated: boolean }> {
-    const { conversation_id: conversationId } = state
-    const call = state.calls.find((one) => one.call_id === callId)
-    const holder = call === undefined ? undefined : this.shelves.get(conversationId)?.tools.get(call.tool_name)
-    if (holder === undefined && isRemote(call) && call?.result === null)
-      return refused("invalid_state", `register ${call.tool_name} before you answer for it`)
-    const isOwner = holder === undefined || holder.connection === owner.connection
+  readonly answerHash = answerHash
+
+  /** A client's result of a call that is not over. Taken, it is the outcome, unless the call ends otherwise before. */
+  result(conversationId: string, owner: RemoteOwner, call: CallState, result: RemoteResult): DeskAnswer<object> {
+    const { call_id: callId, tool_name: toolName } = call
+    const holder = this.shelves.get(conversationId)?.tools.get(toolName)
+    if (!runsInClient(call)) return refused("invalid_state", `${callId} waits for no result of a client`)
+    if (holder === undefined) return refused("invalid_state", `register ${toolName} before you answer for it`)
+    const isOwner = holder.connection === owner.connection
     if (!isOwner && holder.connection === undefined && holder.principal === owner.principal)
-      return refused("invalid_state", `register ${call?.tool_name} on this connection before you answer for it`)
+      return refused("invalid_state", `register ${toolName} on this connection before you answer for it`)
     if (!isOwner) return refused("unauthorized", `${callId} is for the connection that registered its tool`)
-    if (holder !== undefined && !this.isAsApproved(call, holder))
-      return refused("invalid_state", `${call?.tool_name} is not defined as it was when ${callId} was approved`)
-    const hasStarted = isRemote(call) && holder !== undefined && call?.status === "executing" && call.attempt > 0
-    switch (this.calls.settle(conversationId, callId, result, { hasStarted })) {
-      case "taken":
-        return { _tag: "Ok", repeated: false }
-      case "repeated":
-        return { _tag: "Ok", repeated: true }
-      case "decided":
-        return refused("already_decided", `${callId} has a result already`)
-      case "unexpected":
-        return call === undefined
-          ? refused("not_found", `no call ${callId} waits for a result`)
-          : refused("invalid_state", `${callId} waits for no result of a client`)
-    }
+    if (!this.isAsApproved(call, holder))
+      return refused("invalid_state", `${toolName} is not defined as it was when ${callId} was approved`)
+    if (call.status !== "executing" || call.attempt === 0)
+      return refused("invalid_state", `${callId} has not started, and waits for no result`)
+    this.calls.settle(conversationId, call, result)
+    return { _tag: "Ok" }
   }
 
   /** Whoever comes back with another tool of the same name does not answer for what was approved of the first. */
-  private isAsApproved(call: CallState | undefined, { principal, spec }: Registered): boolean {
-    const asked = call?.approval?.shown_as.definition
+  private isAsApproved(call: CallState, { principal, spec }: Registered): boolean {
+    const asked = call.approval?.shown_as.definition
     if (asked === undefined || asked === unknownDefinition) return true
     return asked === definitionOf(this.toolOf(spec, principal))
   }
@@ -196,7 +178,7 @@ export class RemoteDesk implements ToolSource {
   readonly find = (state: ConversationState, _agentId: AgentId, name: string): Tool | undefined => {
     const holder = this.shelves.get(state.conversation_id)?.tools.get(name)
     if (holder !== undefined) return this.toolOf(holder.spec, holder.principal)
-    const open = state.calls.find((call) => call.tool_name === name && isRemote(call) && call.result === null)
+    const open = state.calls.find((call) => call.tool_name === name && runsInClient(call) && call.result === null)
     return open === undefined ? undefined : this.toolOf(specOfCall(open))
   }
 
@@ -208,12 +190,13 @@ export class RemoteDesk implements ToolSource {
       ...(principal === undefined ? { isUnknown: true } : { origin: `a client of ${principal}` }),
       access: () => ({}),
       preview: async (input) => ({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
-      run: (input, context) => this.run(spec.name, input, context)
+      run: (input, context) => this.run(spec, input, context)
     }
   }
 
-  private async run(name: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  private async run(spec: RemoteSpec, input: Input, context: ToolContext): Promise<ToolOutcome> {
     const { conversation_id: conversationId } = context
+    const { name } = spec
     const isThere = (): boolean => this.shelves.get(conversationId)?.tools.has(name) ?? false
     // After a restart the client has to find its way back first.
     const timer = isThere()
@@ -222,7 +205,7 @@ export class RemoteDesk implements ToolSource {
           if (!isThere()) this.calls.giveUp(conversationId, name, "has not come back")
         })
     try {
-      return await this.calls.wait(name, input, context)
+      return await this.calls.wait(spec, input, context)
     } finally {
       clearTimeout(timer)
     }
@@ -234,8 +217,6 @@ export class RemoteDesk implements ToolSource {
     this.shelves.clear()
   }
 }
-
-const isRemote = (call: CallState | undefined): boolean => call?.provenance === "remote"
 
 /** What the log still knows of a tool whose client is away. */
 const specOfCall = (call: CallState): RemoteSpec => ({

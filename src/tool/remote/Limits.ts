@@ -16,6 +16,6 @@ export const remoteLimits = {
   returnWithinMs: 30_000,
   /** Results that came before their call began to wait; the oldest goes first. */
   earlyMax: 256,
-  /** Results that were taken, kept so that a repeated one is known; the oldest goes first. */
+  /** Calls whose result was taken, known until it is on record; the oldest goes first. */
   takenMax: 4_096
 } as const

@@ -1,5 +1,7 @@
 // Calls that wait for the result of a client. Each ends once: by its result, by its signal, or because its client is
 // gone. A result may come before its call has begun to wait, and may come twice.
+import { createHash } from "node:crypto"
+import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { ToolContext, ToolOutcome } from "../Port.ts"
 import type { Input } from "../Tool.ts"
 import { remoteLimits } from "./Limits.ts"
@@ -7,6 +9,11 @@ import { remoteLimits } from "./Limits.ts"
 export interface RemoteResult {
   readonly status: "success" | "error"
   readonly output: string
+}
+
+export interface RemoteTool {
+  readonly name: string
+  readonly effect_class: EffectClass
 }
 
 export interface WaitingCall {
@@ -17,19 +24,28 @@ export interface WaitingCall {
 }
 
 interface Entry extends WaitingCall {
+  readonly effect_class: EffectClass
   readonly end: (outcome: ToolOutcome) => void
 }
 
 const keyOf = (conversationId: string, callId: string): string => `${conversationId} ${callId}`
 
-const outcomeOf = ({ output, status }: RemoteResult): ToolOutcome =>
-  status === "success"
-    ? { status, output }
-    : { status, output, error: { code: "remote_tool_failed", message: output.slice(0, 500), source: "tool" } }
+/** The same for the same result, word for word, in every life of the server. */
+export const answerHash = ({ output, status }: RemoteResult): string =>
+  createHash("sha256")
+    .update(JSON.stringify([status, output]))
+    .digest("hex")
+
+const outcomeOf = (result: RemoteResult): ToolOutcome => {
+  const { output, status } = result
+  const answer = { status, output, answer_sha256: answerHash(result) }
+  if (status === "success") return answer
+  return { ...answer, error: { code: "remote_tool_failed", message: output.slice(0, 500), source: "tool" } }
+}
 
 /** The outcome of a call whose client is not there. */
-export const clientGone = (toolName: string, why: string): ToolOutcome => ({
-  status: "error",
+export const clientGone = (toolName: string, effectClass: EffectClass, why: string): ToolOutcome => ({
+  status: effectClass === "effect" ? "unknown" : "error",
   error: {
     code: "client_gone",
     message: `the client that runs ${toolName} ${why}; it is not known whether the call took effect`,
@@ -68,14 +84,18 @@ class Recent<Value> {
 export class WaitingCalls {
   private readonly entries = new Map<string, Entry>()
   private readonly early = new Recent<RemoteResult>(remoteLimits.earlyMax)
-  private readonly taken = new Recent<string>(remoteLimits.takenMax)
+  /** The attempt whose result was taken and may not be on record yet. */
+  private readonly taken = new Recent<number>(remoteLimits.takenMax)
 
   /** Waits for the end of a call. */
-  wait(toolName: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  wait({ effect_class, name }: RemoteTool, input: Input, context: ToolContext): Promise<ToolOutcome> {
     const { attempt, call_id: callId, conversation_id: conversationId, signal } = context
     const key = keyOf(conversationId, callId)
     const early = this.early.take(key)
-    if (early !== undefined) return Promise.resolve(outcomeOf(early))
+    if (early !== undefined) {
+      this.taken.set(key, attempt)
+      return Promise.resolve(outcomeOf(early))
+    }
     if (signal.aborted) return Promise.resolve({ status: "cancelled" })
     return new Promise((resolve) => {
       const onAbort = (): void => end({ status: "cancelled" })
@@ -85,39 +105,35 @@ export class WaitingCalls {
         resolve(outcome)
       }
       signal.addEventListener("abort", onAbort)
-      this.entries.set(key, { call_id: callId, tool_name: toolName, attempt, arguments: input, end })
+      this.entries.set(key, { call_id: callId, tool_name: name, attempt, arguments: input, effect_class, end })
     })
   }
 
-  /** What a result is to this process: `unexpected` when no call waits for it and none has started. */
+  /** Ends a call that has started, now or as soon as it waits here. A second result of the same attempt changes nothing. */
   settle(
     conversationId: string,
-    callId: string,
-    result: RemoteResult,
-    { hasStarted }: { readonly hasStarted: boolean }
-  ): "taken" | "repeated" | "decided" | "unexpected" {
+    { attempt, call_id: callId }: { readonly attempt: number; readonly call_id: string },
+    result: RemoteResult
+  ): void {
     const key = keyOf(conversationId, callId)
-    const body = JSON.stringify([result.status, result.output])
-    const before = this.taken.get(key)
     const entry = this.entries.get(key)
-    if (entry === undefined && before !== undefined) return before === body ? "repeated" : "decided"
-    if (entry === undefined && !hasStarted) return "unexpected"
-    this.taken.set(key, body)
-    if (entry === undefined) this.early.set(key, result)
-    else entry.end(outcomeOf(result))
-    return "taken"
+    if (entry !== undefined) {
+      this.taken.set(key, entry.attempt)
+      entry.end(outcomeOf(result))
+    } else if (this.taken.get(key) !== attempt && this.early.get(key) === undefined) this.early.set(key, result)
   }
 
   /** Ends the calls of a tool whose client is gone. */
   giveUp(conversationId: string, toolName: string, why: string): void {
     for (const [key, entry] of this.entries) {
-      if (entry.tool_name === toolName && key.startsWith(`${conversationId} `)) entry.end(clientGone(toolName, why))
+      if (entry.tool_name === toolName && key.startsWith(`${conversationId} `))
+        entry.end(clientGone(toolName, entry.effect_class, why))
     }
   }
 
   of(conversationId: string, isWanted: (toolName: string) => boolean): ReadonlyArray<WaitingCall> {
     const found: Array<WaitingCall> = []
-    for (const [key, { end: _, ...call }] of this.entries) {
+    for (const [key, { effect_class: _class, end: _, ...call }] of this.entries) {
       if (key.startsWith(`${conversationId} `) && isWanted(call.tool_name)) found.push(call)
     }
     return found

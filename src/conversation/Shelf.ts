@@ -68,17 +68,11 @@ export class Shelf {
     }
   }
 
-  /** Conversations that have something under way, or that wait for a person to let them go on. */
+  /** Conversations that have something under way, or that need a person. */
   async waiting(): Promise<ReadonlyArray<string>> {
     const { catalog } = this.parts.store
     await catalog.flush()
-    const waiting = new Set(catalog.unfinished())
-    for (let cursor: string | undefined; ; ) {
-      const page = catalog.list({ state: "suspended", limit: LIST_PAGE, ...(cursor === undefined ? {} : { cursor }) })
-      for (const { conversation_id: id } of page.items) waiting.add(id)
-      if (page.next_cursor === undefined) return [...waiting]
-      cursor = page.next_cursor
-    }
+    return [...new Set([...catalog.needing(), ...catalog.unfinished()])]
   }
 
   /** Conversations in which something happened at or after a time, the newest first. */

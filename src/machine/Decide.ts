@@ -14,6 +14,7 @@ import { harnessDeciders } from "./decide/outside.ts"
 import { planDeciders } from "./decide/plan.ts"
 import { sessionDeciders } from "./decide/session.ts"
 import { toolDeciders } from "./decide/tool.ts"
+import { isExpired, outcomesBeyond } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
 import type { ConversationState, Outcome } from "./State.ts"
 
@@ -51,7 +52,17 @@ const route = (sheet: Drafting, command: Command): void => {
 
 /** What became of the command with this key, if it is still remembered. */
 export const outcomeOf = (state: ConversationState, key: string, atMs: number): Outcome | undefined =>
-  state.outcomes.find((outcome) => outcome.key === key && outcome.ts_ms > atMs - limits.idempotencyTtlMs)
+  state.outcomes.find((outcome) => outcome.key === key && !isExpired(outcome, atMs))
+
+/** Why no further key can be remembered, if that is so. */
+const keysFull = (state: ConversationState, { key }: Idempotency, atMs: number): Refusal | undefined => {
+  if (outcomesBeyond(state.outcomes, key) === 0) return undefined
+  const kept = state.outcomes.filter((outcome) => !isExpired(outcome, atMs))
+  if (outcomesBeyond(kept, key) === 0) return undefined
+  const retryAfterMs = kept[0]!.ts_ms + limits.idempotencyTtlMs - atMs
+  const message = `${kept.length} commands with keys came within a day, and no further key can be remembered; send it without a key, or in ${Math.ceil(retryAfterMs / 1000)} s`
+  return { code: "limit_exceeded", message, data: { retry_after_ms: retryAfterMs } }
+}
 
 const refused = (refusal: Refusal): Verdict => ({ _tag: "Refused", refusal })
 
@@ -74,6 +85,8 @@ export const decide = (
   if (state.head === 0 && command._tag !== "CreateConversation") {
     return refused({ code: "not_found", message: "no such conversation" })
   }
+  const full = idempotency === undefined ? undefined : keysFull(state, idempotency, moment.at_ms)
+  if (full !== undefined) return refused(full)
   const sheet = new Drafting(state, moment)
   route(sheet, command)
   if (sheet.refusal !== undefined) return refused(sheet.refusal)

@@ -12,6 +12,7 @@ import { planHandlers } from "./evolve/plan.ts"
 import { configHandlers, sessionHandlers } from "./evolve/session.ts"
 import { hookHandlers, toolHandlers } from "./evolve/tool.ts"
 import { turnHandlers } from "./evolve/turn.ts"
+import { isExpired, outcomesBeyond } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
 import { type ConversationState, emptyConversation, type MutableConversation } from "./State.ts"
 
@@ -47,17 +48,17 @@ const handlers: { readonly [K in Kind]: Handler<K> } = {
 /** A command's runes lie side by side, so only the newest outcome can grow. */
 const remember = (state: MutableConversation, rune: AnyRune, key: string): void => {
   const last = state.outcomes.at(-1)
-  if (last?.key === key) {
+  if (last?.key === key && !isExpired(last, rune.ts_ms)) {
     last.last_event_id = rune.event_id
     last.turn_id ??= rune.turn_id ?? null
     last.agent_id ??= rune.agent_id ?? null
     return
   }
-  const oldestMs = rune.ts_ms - limits.idempotencyTtlMs
-  if (state.outcomes.length > 0 && state.outcomes[0]!.ts_ms < oldestMs) {
-    state.outcomes = state.outcomes.filter((outcome) => outcome.ts_ms >= oldestMs)
+  if (state.outcomes.length > 0 && isExpired(state.outcomes[0]!, rune.ts_ms)) {
+    state.outcomes = state.outcomes.filter((outcome) => !isExpired(outcome, rune.ts_ms))
   }
-  if (state.outcomes.length >= limits.idempotencyKeysMax) state.outcomes.shift()
+  // Only in a log of somebody else: ours takes no command that would not fit.
+  state.outcomes.splice(0, outcomesBeyond(state.outcomes, key))
   state.outcomes.push({
     key,
     hash: rune.idempotency_hash ?? "",

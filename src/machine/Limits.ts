@@ -44,9 +44,9 @@ export const limits = {
   progressTailCharsMax: 8192,
   /** `turn.completed` repeats at most this much of the final text. */
   finalOutputCharsMax: 2048,
-  /** Oldest remembered command keys are forgotten first. */
-  idempotencyKeysMax: 1024,
+  /** Keys of commands are remembered for a day; a conversation that would hold more of them takes no further one. */
   idempotencyTtlMs: 86_400_000,
+  idempotencyBytesMax: 8 * 1_048_576,
   /** Decisions about calls are remembered for whoever comes second. */
   decisionsMax: 64,
   /** Oldest permissions that outlive their call are dropped first. */

@@ -12,7 +12,6 @@ import { type ListPage, type ListRequest, listRows } from "./CatalogList.ts"
 import { CatalogPending, type Pending } from "./CatalogPending.ts"
 import { type CatalogRow, emptyRow, type RowState, rowOf } from "./CatalogRow.ts"
 import { ListInvalid } from "./Errors.ts"
-import { isExpired, mergeOutcome, noteOutcome, type Outcome } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
 import type { RunePage } from "./Page.ts"
 
@@ -36,7 +35,6 @@ export interface CatalogOptions {
   readonly path: string
   /** Tells this data directory from others: a catalogue of another one is not used. */
   readonly directoryId: string
-  readonly nowMs?: () => number
   readonly flushMs?: number
   readonly rowEveryMs?: number
   readonly monotonicMs?: () => number
@@ -50,7 +48,6 @@ export class Catalog {
   private readonly handle: CatalogHandle
   private readonly pending = new CatalogPending()
   private readonly resident = new Map<string, Folded>()
-  private readonly outcomes = new Map<string, Outcome>()
   /** When rows were written, of those written lately. */
   private readonly written = new Map<string, number>()
   private timer: NodeJS.Timeout | undefined
@@ -87,7 +84,6 @@ export class Catalog {
   /** Takes note of durable runes; nobody waits for what follows from it. */
   observe(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
     if (runes.length === 0 || this.closed) return
-    for (const rune of runes) if (rune.idempotency_key !== undefined) noteOutcome(this.outcomes, rune)
     this.pending.add(conversationId, runes)
     if (this.pending.growth(conversationId) === undefined) this.arm()
   }
@@ -129,6 +125,11 @@ export class Catalog {
     return this.asked((database) => database.unfinished(), [])
   }
 
+  /** Conversations that need a person, the newest first. */
+  needing(): ReadonlyArray<string> {
+    return this.asked((database) => database.needing(), [])
+  }
+
   /** Conversations in which something happened at or after a time, the newest first. */
   changedSince(sinceMs: number): ReadonlyArray<string> {
     const grown = this.pending.grownSince(sinceMs)
@@ -152,14 +153,6 @@ export class Catalog {
     return this.asked((database) => database.count(), 0)
   }
 
-  /** What became of a command with this key, in any conversation; nothing when it is new or was forgotten. */
-  outcome(key: string): Outcome | undefined {
-    const stored = this.asked((database) => database.outcome(key), undefined)
-    const fresh = this.outcomes.get(key)
-    const outcome = fresh === undefined ? stored : mergeOutcome(stored, fresh)
-    return outcome === undefined || isExpired(outcome, this.nowMs) ? undefined : outcome
-  }
-
   /** Resolves when everything observed before the call is shown by lists, or was found not to go in. */
   async flush(): Promise<void> {
     await this.flushNow("changed")
@@ -167,7 +160,7 @@ export class Catalog {
 
   private async flushNow(which: "due" | "changed" | "all"): Promise<void> {
     while (this.flushing !== undefined) await this.flushing
-    if (this.closed || (this.pending.size === 0 && this.outcomes.size === 0)) return
+    if (this.closed || this.pending.size === 0) return
     this.disarm()
     const changed = this.pending.conversations(which === "all" ? "all" : "changed")
     const due = which === "due" ? changed.filter((conversationId) => this.isDue(conversationId)) : changed
@@ -234,7 +227,6 @@ export class Catalog {
       }
       await nextTurn()
     }
-    await this.attempt(async () => this.writeOutcomes())
     this.evict()
   }
 
@@ -295,21 +287,9 @@ export class Catalog {
   }
 
   private foldPage(row: RowState, page: RunePage): void {
-    for (const rune of page.runes) {
-      foldRow(row, rune)
-      if (rune.idempotency_key !== undefined) noteOutcome(this.outcomes, rune)
-    }
+    for (const rune of page.runes) foldRow(row, rune)
     // A page may end in a gap.
     moveHead(row, { event_id: page.next, ts_ms: row.updated_ms })
-  }
-
-  private writeOutcomes(): void {
-    const outcomes = [...this.outcomes.values()]
-    this.transaction((database) => {
-      for (const outcome of outcomes) database.saveOutcome(outcome)
-      database.forgetOutcomes(this.nowMs - limits.idempotencyTtlMs)
-    })
-    for (const outcome of outcomes) if (this.outcomes.get(outcome.key) === outcome) this.outcomes.delete(outcome.key)
   }
 
   private evict(): void {
@@ -389,10 +369,6 @@ export class Catalog {
 
   private get monotonicMs(): number {
     return (this.options.monotonicMs ?? performance.now.bind(performance))()
-  }
-
-  private get nowMs(): number {
-    return (this.options.nowMs ?? Date.now)()
   }
 }
 

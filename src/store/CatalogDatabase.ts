@@ -1,14 +1,12 @@
-// The catalogue's file: one SQLite database with a row per conversation, its labels and the keys of recent commands.
-// Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
+// The catalogue's file: one SQLite database with a row per conversation and its labels. Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
 // format, of another directory or damaged is set aside and filled again.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import { crc32 } from "node:zlib"
 import { type CatalogRow, isUnfinished, ROW_FORMAT, type RowState, rowOf } from "./CatalogRow.ts"
-import { mergeOutcome, type Outcome } from "./Idempotency.ts"
 
 /** Raised when a table changes. */
-const SCHEMA_FORMAT = 3
+const SCHEMA_FORMAT = 4
 export const MEMORY = ":memory:"
 
 const schema = `
@@ -30,6 +28,7 @@ const schema = `
   CREATE INDEX by_state ON conversations (state, created_ms, conversation_id, search);
   CREATE INDEX by_updated ON conversations (updated_ms, conversation_id);
   CREATE INDEX by_unfinished ON conversations (updated_ms) WHERE unfinished = 1;
+  CREATE INDEX by_attention ON conversations (updated_ms) WHERE attention IN ('awaiting_approval', 'awaiting_input', 'error');
   CREATE VIRTUAL TABLE search USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'trigram');
   CREATE TABLE labels (
     key TEXT NOT NULL, value TEXT NOT NULL, created_ms INTEGER NOT NULL, conversation_id TEXT NOT NULL,
@@ -37,12 +36,6 @@ const schema = `
   ) WITHOUT ROWID;
   CREATE INDEX by_label ON labels (key, value, created_ms, conversation_id);
   CREATE INDEX by_label_key ON labels (key, created_ms, conversation_id);
-  CREATE TABLE outcomes (
-    key TEXT PRIMARY KEY, hash TEXT NOT NULL, conversation_id TEXT NOT NULL,
-    first_event_id INTEGER NOT NULL, last_event_id INTEGER NOT NULL, ts_ms INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  CREATE INDEX outcomes_by_time ON outcomes (ts_ms);
-  CREATE INDEX outcomes_of ON outcomes (conversation_id);
 `
 
 const columns = [
@@ -203,8 +196,8 @@ export class CatalogDatabase {
     const values = [
       row.created_ms,
       row.updated_ms,
-      row.state,
-      rowOf(row).attention,
+      row.view.session,
+      row.view.attention,
       isUnfinished(row) ? 1 : 0,
       row.last_event_id,
       damaged ?? null,
@@ -245,7 +238,6 @@ export class CatalogDatabase {
     if (found === undefined) return
     this.change("DELETE FROM search WHERE rowid = ?", found["id"] as number)
     this.change("DELETE FROM labels WHERE conversation_id = ?", conversationId)
-    this.change("DELETE FROM outcomes WHERE conversation_id = ?", conversationId)
     this.change("DELETE FROM conversations WHERE conversation_id = ?", conversationId)
   }
 
@@ -260,6 +252,15 @@ export class CatalogDatabase {
 
   unfinished(): ReadonlyArray<string> {
     const sql = "SELECT conversation_id FROM conversations WHERE unfinished = 1 ORDER BY updated_ms DESC"
+    return this.statement(sql)
+      .all()
+      .map((found) => found["conversation_id"] as string)
+  }
+
+  /** Conversations that need a person, the newest first. */
+  needing(): ReadonlyArray<string> {
+    const sql =
+      "SELECT conversation_id FROM conversations WHERE attention IN ('awaiting_approval', 'awaiting_input', 'error') ORDER BY updated_ms DESC"
     return this.statement(sql)
       .all()
       .map((found) => found["conversation_id"] as string)
@@ -284,37 +285,6 @@ export class CatalogDatabase {
 
   count(): number {
     return this.statement("SELECT count(*) AS count FROM conversations").get()!["count"] as number
-  }
-
-  saveOutcome(fresh: Outcome): void {
-    const outcome = mergeOutcome(this.outcome(fresh.key), fresh)
-    this.change(
-      "INSERT OR REPLACE INTO outcomes (key, hash, conversation_id, first_event_id, last_event_id, ts_ms) VALUES (?, ?, ?, ?, ?, ?)",
-      outcome.key,
-      outcome.hash,
-      outcome.conversationId,
-      outcome.firstEventId,
-      outcome.lastEventId,
-      outcome.tsMs
-    )
-  }
-
-  outcome(key: string): Outcome | undefined {
-    const found = this.statement("SELECT * FROM outcomes WHERE key = ?").get(key)
-    if (found === undefined) return undefined
-    return {
-      key,
-      hash: found["hash"] as string,
-      conversationId: found["conversation_id"] as string,
-      firstEventId: found["first_event_id"] as number,
-      lastEventId: found["last_event_id"] as number,
-      tsMs: found["ts_ms"] as number
-    }
-  }
-
-  /** Forgets the keys that were used then or earlier. */
-  forgetOutcomes(upToMs: number): void {
-    this.change("DELETE FROM outcomes WHERE ts_ms <= ?", upToMs)
   }
 }
 

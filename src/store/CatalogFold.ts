@@ -1,9 +1,9 @@
 // The fold of the catalogue: a rune changes the row of its conversation here and nowhere else. It never throws: a rune
 // that speaks of something it does not know changes nothing but the head.
+import { type AttentionView, evolveAttention } from "../machine/projection/AttentionView.ts"
 import type { Kind } from "../rune/Kinds.ts"
 import type { Content, ConversationConfig, Usage } from "../rune/kinds/shared.ts"
 import { type AnyRune, isKnown, type Rune, type RuneOf } from "../rune/Rune.ts"
-import { attend } from "./CatalogAttention.ts"
 import { type Mutable, noUsage, type RowAgent, type RowState, type UsageTotals } from "./CatalogRow.ts"
 import { limits } from "./Limits.ts"
 
@@ -80,28 +80,15 @@ const endTurn = (row: RowState, rune: AnyRune, usage: Usage | undefined): void =
   if (agent === undefined || turn === undefined) return
   if (usage !== undefined) addTo(row.usage, beyond(usage, turn.usage))
   agent.turn = null
-  row.approvals = row.approvals.filter((one) => one.turn_id !== turn.turn_id)
-}
-
-const settleApproval = (row: RowState, callId: string): void => {
-  if (row.approvals.length > 0) row.approvals = row.approvals.filter((one) => one.call_id !== callId)
 }
 
 /** An agent's life is over. A root that failed stays in view: nobody else can tell of it. */
 const retire = (row: RowState, agentId: string, how: "failed" | "terminated"): void => {
   const agent = findAgent(row, agentId)
   if (agent === undefined) return
-  const turnId = agent.turn?.turn_id
-  row.approvals = row.approvals.filter((one) => one.turn_id === null || one.turn_id !== turnId)
   if (agent.root && how === "failed") Object.assign(agent, { spawning: false, attached: false, turn: null, queued: [] })
   else row.agents = row.agents.filter((one) => one !== agent)
 }
-
-const land =
-  <K extends Kind>(state: RowState["state"]): Handler<K> =>
-  (row) => {
-    row.state = state
-  }
 
 const queueInput = (row: RowState, agentId: string | undefined, eventId: number): void => {
   const agent = findAgent(row, agentId)
@@ -118,18 +105,8 @@ const planCloses = (row: RowState): void => {
 const handlers: { readonly [K in Kind]?: Handler<K> } = {
   "session.created": (row, rune) => {
     row.created_ms = rune.ts_ms
-    row.state = "created"
     configure(row, rune.payload.config)
   },
-  "session.activated": land("active"),
-  "session.paused": land("paused"),
-  "session.resumed": land("active"),
-  "session.suspended": land("suspended"),
-  "session.unsuspended": land("active"),
-  "session.closing": land("closing"),
-  "session.closed": land("closed"),
-  "session.archived": land("archived"),
-  "session.restored": land("closed"),
   "session.forked": (row, rune) => {
     row.forked_from = rune.payload.from
     if (row.created_ms === 0) row.created_ms = rune.ts_ms
@@ -138,7 +115,7 @@ const handlers: { readonly [K in Kind]?: Handler<K> } = {
   "agent.spawning": (row, rune) => {
     const { agent_id, parent_id } = rune.payload
     if (findAgent(row, agent_id) !== undefined) return
-    const fresh = { attention: "starting", spawning: true, attached: false, turn: null } as const
+    const fresh = { spawning: true, attached: false, turn: null } as const
     pushBounded(row.agents, { agent_id, root: parent_id === undefined, ...fresh, queued: [] })
   },
   "agent.ready": (row, rune) => {
@@ -171,11 +148,6 @@ const handlers: { readonly [K in Kind]?: Handler<K> } = {
   "turn.completed": (row, rune) => endTurn(row, rune, rune.payload.usage),
   "turn.interrupted": (row, rune) => endTurn(row, rune, rune.payload.usage),
   "turn.error": (row, rune) => endTurn(row, rune, rune.payload.usage),
-  "tool.approval_requested": (row, rune) =>
-    pushBounded(row.approvals, { call_id: rune.payload.call_id, turn_id: rune.turn_id ?? null }),
-  "tool.approved": (row, rune) => settleApproval(row, rune.payload.call_id),
-  "tool.denied": (row, rune) => settleApproval(row, rune.payload.call_id),
-  "tool.result": (row, rune) => settleApproval(row, rune.payload.call_id),
   "plan.goal_received": (row, rune) => {
     suggestTitle(row, rune.payload.goal)
     planOpens(row)
@@ -197,11 +169,11 @@ const fragments: ReadonlySet<string> = new Set(["turn.assistant_delta", "turn.re
 
 export const isFragment = (rune: AnyRune): boolean => fragments.has(rune.kind)
 
-const agentOf = (rune: Rune): string | undefined => {
-  if (rune.agent_id !== undefined) return rune.agent_id
-  const { agent_id: agentId } = rune.payload as { readonly agent_id?: string }
-  return agentId
-}
+/** A log of somebody else may have more at once than any of ours: the oldest go first. */
+const bounded = (view: AttentionView): AttentionView =>
+  view.agents.length <= limits.rowItemsMax && view.calls.length <= limits.rowCallsMax
+    ? view
+    : { ...view, agents: view.agents.slice(-limits.rowItemsMax), calls: view.calls.slice(-limits.rowCallsMax) }
 
 /** Moves the head of the row alone: for runes of which nothing else is known or needed. */
 export const moveHead = (row: RowState, head: { readonly event_id: number; readonly ts_ms: number }): void => {
@@ -213,8 +185,7 @@ export const moveHead = (row: RowState, head: { readonly event_id: number; reado
 export const foldRow = (row: RowState, rune: AnyRune): void => {
   moveHead(row, rune)
   if (!isKnown(rune) || isFragment(rune)) return
-  const agent = findAgent(row, agentOf(rune))
-  if (agent !== undefined) agent.attention = attend(agent.attention, rune)
+  row.view = bounded(evolveAttention(row.view, rune))
   // The one widening: the handler is looked up by the very kind that the rune carries.
   const handle = handlers[rune.kind] as ((row: RowState, rune: Rune) => void) | undefined
   handle?.(row, rune)

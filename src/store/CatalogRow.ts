@@ -1,6 +1,7 @@
 // A line of the catalogue: what a listing shows of a conversation, and the little more that its fold has to remember
 // to go on from there. All of it follows from the log.
-import { type Attention, mostUrgent } from "./CatalogAttention.ts"
+import type { AttentionStatus as Attention } from "../machine/Attention.ts"
+import { type AttentionView, emptyAttention } from "../machine/projection/AttentionView.ts"
 
 export type ConversationStatus = "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
 
@@ -49,7 +50,6 @@ export interface OpenTurn {
 export interface RowAgent {
   readonly agent_id: string
   readonly root: boolean
-  attention: Attention
   spawning: boolean
   attached: boolean
   turn: OpenTurn | null
@@ -70,17 +70,17 @@ export interface RowState {
   /** Somebody chose the title; else it is the beginning of the first input. */
   titled: boolean
   labels: Record<string, string>
-  state: ConversationStatus
+  /** Its state, and whether a person is needed. */
+  view: AttentionView
   turns: number
   usage: Mutable<UsageTotals>
   forked_from: string | null
   agents: Array<RowAgent>
-  approvals: Array<{ readonly call_id: string; readonly turn_id: string | null }>
   plan_open: boolean
 }
 
 /** Raised when the fold changes: rows of another format are folded anew. */
-export const ROW_FORMAT = 1
+export const ROW_FORMAT = 2
 
 export const noUsage = (): Mutable<UsageTotals> => ({
   input_tokens: 0,
@@ -99,42 +99,35 @@ export const emptyRow = (conversationId: string): RowState => ({
   title: "",
   titled: false,
   labels: {},
-  state: "created",
+  view: emptyAttention(),
   turns: 0,
   usage: noUsage(),
   forked_from: null,
   agents: [],
-  approvals: [],
   plan_open: false
 })
 
 const isOver = (state: ConversationStatus): boolean => state === "closed" || state === "archived"
-
-const attentionOf = (row: RowState): Attention => {
-  if (isOver(row.state)) return "closed"
-  if (row.approvals.length > 0) return "awaiting_approval"
-  if (row.agents.length === 0) return row.state === "created" ? "starting" : "idle"
-  return mostUrgent(row.agents.map(({ attention }) => attention))
-}
 
 const hasWork = (agent: RowAgent): boolean =>
   agent.turn !== null || agent.queued.length > 0 || agent.spawning || agent.attached
 
 /** Whether somebody has to go on with this conversation after a restart; says yes when in doubt. */
 export const isUnfinished = (row: RowState): boolean => {
-  if (isOver(row.state)) return false
-  return row.state === "created" || row.state === "closing" || row.plan_open || row.agents.some(hasWork)
+  const { session } = row.view
+  if (isOver(session)) return false
+  return session === "created" || session === "closing" || row.plan_open || row.agents.some(hasWork)
 }
 
 export const rowOf = (row: RowState, damaged?: string): CatalogRow => ({
   conversation_id: row.conversation_id,
   title: row.title,
-  state: row.state,
+  state: row.view.session,
   labels: row.labels,
   created_ms: row.created_ms,
   updated_ms: row.updated_ms,
   last_event_id: row.last_event_id,
-  attention: attentionOf(row),
+  attention: row.view.attention,
   turns: row.turns,
   usage: row.usage,
   ...(row.forked_from === null ? {} : { forked_from: row.forked_from }),

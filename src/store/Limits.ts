@@ -49,8 +49,9 @@ export const limits = {
   catalogResidentRows: 1024,
   /** Logs that are read at once while the catalogue catches up. */
   catalogReaders: 4,
-  /** Calls and turns the fold of a row remembers; the oldest go first. */
+  /** Agents and their inputs that the fold of a row remembers, and open calls; the oldest go first. */
   rowItemsMax: 512,
+  rowCallsMax: 32_768,
 
   /** Frames are compressed in blocks of about this size: a reader inflates one block, not the archive. */
   archiveBlockBytes: MIB,
@@ -62,9 +63,5 @@ export const limits = {
   archiveBlocksCached: 2,
 
   importBytesMax: 1024 * MIB,
-  importRunesMax: 1_000_000,
-
-  /** A key of a command is remembered this long. */
-  idempotencyTtlMs: 24 * 60 * 60 * 1000,
-  idempotencyKeysMax: 100_000
+  importRunesMax: 1_000_000
 } as const

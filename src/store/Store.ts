@@ -32,7 +32,6 @@ export interface StoreOptions {
   readonly snapshotShape: string
   /** Where the catalogue is; `:memory:` where the disk is not the machine's. */
   readonly catalogPath?: string
-  readonly nowMs?: () => number
   readonly onSnapshotReport?: (report: SnapshotReport) => void
   readonly onCatalogFault?: (fault: CatalogFault) => void
 }
@@ -155,7 +154,7 @@ export class Store {
 }
 
 const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Promise<StoreParts> => {
-  const { directory, nowMs, onCatalogFault, onSnapshotReport } = options
+  const { directory, onCatalogFault, onSnapshotReport } = options
   const { directoryId } = await MetaFile.read(disk, directory)
   const blobs = new Blobs({ disk, directory: `${directory}/blobs` })
   const snapshots = new Snapshots({
@@ -182,7 +181,6 @@ const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Pr
       archivedRow: async (conversationId) =>
         (await runelog.head(conversationId)) > 0 ? undefined : archive.row(conversationId)
     },
-    ...(nowMs === undefined ? {} : { nowMs }),
     ...(onCatalogFault === undefined ? {} : { onFault: onCatalogFault })
   })
   return { disk, runelog, runes, snapshots, blobs, catalog, archive }

@@ -5,10 +5,11 @@
 import { describe, expect, it } from "vitest"
 import { decide, outcomeOf } from "#src/machine/Decide.ts"
 import { pendingEffects } from "#src/machine/Effects.ts"
-import { fold } from "#src/machine/Evolve.ts"
+import { evolve, fold } from "#src/machine/Evolve.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
 import { limits } from "#src/machine/Limits.ts"
 import { agentOf, familyOf, pathOf } from "#src/machine/Select.ts"
+import type { MutableConversation } from "#src/machine/State.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import type { AgentId, ConversationId, PlanId } from "#src/rune/Ids.ts"
 import { autonomySamples } from "../support/machineSamples.ts"
@@ -318,18 +319,57 @@ describe("a command with a key", () => {
     })
   })
 
-  it("is forgotten after a day, and when too many came after it", () => {
+  it("is forgotten after a day, and remembered until then however many came after it", () => {
     const story = new Story().ready()
     story.run(post, key)
     story.nowMs += limits.idempotencyTtlMs
     expect(outcomeOf(story.state, "k1", story.nowMs)).toBeUndefined()
     story.run({ ...post, content: "later" }, { ...key, key: "k2" })
     expect(story.state.outcomes.map((outcome) => outcome.key)).toEqual(["k2"])
-    for (let index = 0; index < limits.idempotencyKeysMax + 5; index++) {
+    for (let index = 0; index < 3_000; index++) {
       story.run({ _tag: "UpdateConfig", changes: {} }, { ...key, key: `n${index}` })
     }
-    expect(story.state.outcomes).toHaveLength(limits.idempotencyKeysMax)
-    expect(outcomeOf(story.state, "k2", story.nowMs)).toBeUndefined()
+    expect(story.state.outcomes).toHaveLength(3_001)
+    expect(outcomeOf(story.state, "k2", story.nowMs)).toMatchObject({ key: "k2" })
+    // The same key after its day is a new command, and its repetition one again.
+    story.nowMs += limits.idempotencyTtlMs
+    story.run({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "n2999" })
+    expect(story.send({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "n2999" })._tag).toBe("Repeated")
+  })
+
+  it("is refused when a day's keys fill what can be remembered, with the time when there is room again", () => {
+    const story = new Story().ready()
+    story.run({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "first" })
+    const { outcomes } = story.state as MutableConversation
+    const one = outcomes[0]!
+    const long = "x".repeat(250)
+    const count = limits.idempotencyBytesMax / (256 + 2 * 256)
+    for (let index = 0; index < count; index += 1) {
+      outcomes.push({ ...one, key: `${index}`.padStart(6, "0") + long, ts_ms: one.ts_ms + 1 })
+    }
+    const refusal = story.refused({ _tag: "UpdateConfig", changes: {} }, key)
+    expect(refusal).toMatchObject({
+      code: "limit_exceeded",
+      data: { retry_after_ms: one.ts_ms + limits.idempotencyTtlMs - (story.nowMs - 1) }
+    })
+    expect(refusal.message).toMatch(/send it without a key, or in \d+ s$/)
+    expect(story.send({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "first" })._tag).toBe("Repeated")
+    story.run({ _tag: "UpdateConfig", changes: {} })
+    story.nowMs = one.ts_ms + limits.idempotencyTtlMs + 1
+    story.run({ _tag: "UpdateConfig", changes: {} }, key)
+  })
+
+  it("in a log with more than can be remembered is the oldest that is forgotten", () => {
+    const story = new Story().ready()
+    story.run({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "first" })
+    const { outcomes } = story.state as MutableConversation
+    const one = outcomes[0]!
+    const count = limits.idempotencyBytesMax / (256 + 2 * 256)
+    for (let index = 0; index < count; index += 1) outcomes.push({ ...one, key: `${index}`.padStart(256, "0") })
+    const rune = { ...story.runes.at(-1)!, event_id: story.state.head + 1, idempotency_key: "next" }
+    evolve(story.state, rune)
+    expect(outcomes.at(-1)?.key).toBe("next")
+    expect(outcomes[0]?.key).not.toBe("first")
   })
 
   it("that was refused left nothing to remember", () => {

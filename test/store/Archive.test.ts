@@ -97,7 +97,7 @@ describe.each(places)("an archived conversation on %s", (_name, makePlace) => {
     await expect(store.readNow(id, { after: 9999 })).rejects.toMatchObject({ _tag: "CursorBeyondEnd" })
     expect((await store.readNow(id, { after: scribe.runes.length })).runes).toEqual([])
     expect(await archive.verify(id)).toMatchObject({ conversation_id: id, head: scribe.runes.length })
-    expect(await archive.row(id)).toMatchObject({ title: "long", state: "archived", turns: 8 })
+    expect(await archive.row(id)).toMatchObject({ title: "long", view: { session: "archived" }, turns: 8 })
   })
 
   it("comes back byte for byte with its ids and goes on", async () => {
@@ -124,7 +124,10 @@ describe.each(places)("an archived conversation on %s", (_name, makePlace) => {
     subject = await open(place.disk, place.directory)
     expect((await readAll(subject.store, id)).slice(0, -1)).toEqual(before)
     await closedAgain(subject, scribe)
-    expect(await subject.archive.row(id)).toMatchObject({ state: "archived", last_event_id: scribe.runes.length })
+    expect(await subject.archive.row(id)).toMatchObject({
+      view: { session: "archived" },
+      last_event_id: scribe.runes.length
+    })
   })
 
   it("proves that nothing before its last rune was altered", async () => {

@@ -56,7 +56,6 @@ let place: Place
 let logs: Logs
 let faults: Array<CatalogFault>
 let catalog: Catalog
-let nowMs: number
 const path = () => `${place.directory}/catalog.sqlite`
 
 const open = async (change: Partial<CatalogOptions> = {}): Promise<Catalog> => {
@@ -65,7 +64,6 @@ const open = async (change: Partial<CatalogOptions> = {}): Promise<Catalog> => {
     disk: place.disk,
     path: path(),
     directoryId: "here",
-    nowMs: () => nowMs,
     onFault: (fault) => faults.push(fault),
     ...change
   })
@@ -76,7 +74,6 @@ beforeEach(async () => {
   place = realPlace()
   logs = new Logs()
   faults = []
-  nowMs = 1_700_000_100_000
 })
 afterEach(async () => {
   await catalog.close()
@@ -292,40 +289,6 @@ describe("the catalogue", () => {
     expect(active).toHaveLength(2099)
     expect(new Set(active).size).toBe(2099)
   })
-
-  it("remembers the keys of commands for a day, over restarts", async () => {
-    await open()
-    const scribe = logs.put(new Scribe(1))
-    const key = { idempotency_key: "create-1", idempotency_hash: "a".repeat(64) }
-    scribe.add("session.created", { config: {} }, key)
-    catalog.observe(scribe.conversationId, scribe.runes.slice(0, 1))
-    nowMs = scribe.nowMs
-    expect(catalog.outcome("create-1")).toMatchObject({ conversationId: scribe.conversationId, lastEventId: 1 })
-    await catalog.flush()
-    expect(catalog.outcome("create-1")).toMatchObject({ firstEventId: 1, lastEventId: 1 })
-    scribe.add("session.paused", { reason: "x" }, key)
-    catalog.observe(scribe.conversationId, scribe.runes.slice(1))
-    expect(catalog.outcome("create-1")).toMatchObject({ firstEventId: 1, lastEventId: 2 })
-    await catalog.close()
-    await open()
-    expect(catalog.outcome("create-1")).toMatchObject({ firstEventId: 1, lastEventId: 2 })
-    expect(catalog.outcome("other")).toBeUndefined()
-    nowMs += limits.idempotencyTtlMs
-    expect(catalog.outcome("create-1")).toBeUndefined()
-    catalog.observe(scribe.conversationId, [scribe.add("session.resumed", {})])
-    await catalog.flush()
-    nowMs -= limits.idempotencyTtlMs
-    expect(catalog.outcome("create-1")).toBeUndefined()
-  })
-
-  it("finds the keys again when it has to read the log", async () => {
-    await open()
-    const scribe = logs.put(new Scribe(1))
-    scribe.add("session.created", { config: {} }, { idempotency_key: "k" })
-    nowMs = scribe.nowMs
-    await catalog.check({ only: "presence" })
-    expect(catalog.outcome("k")).toMatchObject({ conversationId: scribe.conversationId })
-  })
 })
 
 describe("a database that cannot be used", () => {
@@ -428,11 +391,7 @@ describe("a database that cannot be used", () => {
     expect(catalog.list()).not.toHaveProperty("rebuilding")
     damagePages()
     expect([catalog.list().rebuilding, catalog.count(), catalog.unfinished()]).toEqual([true, 0, []])
-    expect([catalog.get(conversationId), catalog.outcome("k"), catalog.changedSince(0)]).toEqual([
-      undefined,
-      undefined,
-      []
-    ])
+    expect([catalog.get(conversationId), catalog.needing(), catalog.changedSince(0)]).toEqual([undefined, [], []])
     await vi.waitFor(() => expect(catalog.list()).not.toHaveProperty("rebuilding"))
     expect(heads()).toEqual([[conversationId, 4]])
   })

@@ -8,7 +8,6 @@ import { fold } from "#src/machine/Evolve.ts"
 import type { AgentId, CallId, TaskId, TurnId } from "#src/rune/Ids.ts"
 import { kinds } from "#src/rune/Kinds.ts"
 import type { AnyRune, Rune } from "#src/rune/Rune.ts"
-import { attend } from "#src/store/CatalogAttention.ts"
 import { foldRow, isFragment, moveHead } from "#src/store/CatalogFold.ts"
 import { type CatalogRow, emptyRow, rowOf } from "#src/store/CatalogRow.ts"
 import { limits } from "#src/store/Limits.ts"
@@ -90,18 +89,34 @@ describe("the row of a conversation", () => {
     expect(seen()).toBe("idle")
     const turn = scribe.startTurn("go")
     expect(seen()).toBe("running")
-    const ask = (callId: string) =>
+    const call = (callId: string) =>
       scribe.add(
+        "tool.call",
+        {
+          call_id: callId as CallId,
+          tool_name: "bash",
+          arguments: {},
+          arguments_hash: "a".repeat(64),
+          mutating: true,
+          effect_class: "effect"
+        },
+        turn
+      )
+    const ask = (callId: string) => {
+      call(callId)
+      return scribe.add(
         "tool.approval_requested",
         { call_id: callId as CallId, policy_reason: "r", shown_as: { title: "t" } },
         turn
       )
+    }
     ask("call_1")
     ask("call_2")
     expect(seen()).toBe("awaiting_approval")
     scribe.add("tool.approved", { call_id: "call_1" as CallId, approver: "a", channel: "c", scope: "once" }, turn)
     expect(seen()).toBe("awaiting_approval")
     scribe.add("tool.denied", { call_id: "call_2" as CallId, approver: "a", reason: "no" }, turn)
+    scribe.add("tool.result", { call_id: "call_2" as CallId, status: "denied", duration_ms: 0 }, turn)
     expect(seen()).toBe("running")
     ask("call_3")
     scribe.add("turn.error", { error_type: "e", message: "m", retryable: false }, turn)
@@ -155,7 +170,6 @@ describe("the row of a conversation", () => {
     expect(rowFrom(scribe.runes).attention).toBe("running")
     scribe.add("harness.detached", { reason: "gone" }, place)
     expect(rowFrom(scribe.runes)).toMatchObject({ attention: "closed", unfinished: false })
-    expect(attend("starting", scribe.add("harness.recovered", { reason: "r" }, place))).toBe("starting")
   })
 
   it("knows what a restart has to go on with", () => {
@@ -265,7 +279,7 @@ describe("the row of a conversation", () => {
   it("counts runes of a newer build and fragments without looking into them", () => {
     const row = emptyRow(conversationIdOf(1))
     foldRow(row, { ...exampleRune("session.paused", 1), schema_version: 99 } as unknown as AnyRune)
-    expect(row).toMatchObject({ last_event_id: 1, state: "created" })
+    expect(row).toMatchObject({ last_event_id: 1, view: { session: "created" } })
     const fragments = kinds.filter((kind) => isFragment(exampleRune(kind) as Rune))
     expect(fragments).toEqual(["turn.assistant_delta", "turn.reasoning_delta", "tool.progress"])
     moveHead(row, { event_id: 5, ts_ms: 1 })

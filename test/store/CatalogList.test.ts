@@ -31,7 +31,7 @@ interface Shape {
 const rowWith = (number: number, shape: Shape): RowState => ({
   ...emptyRow(conversationIdOf(number)),
   title: shape.title ?? "",
-  state: shape.state ?? "active",
+  view: { ...emptyRow("").view, session: shape.state ?? "active", attention: "idle" },
   labels: shape.labels ?? {},
   created_ms: shape.createdMs ?? 1000 + number,
   updated_ms: 5000,
@@ -55,7 +55,11 @@ const matches = (row: RowState, { label, q, state }: ListRequest): boolean => {
   const [key = "", ...value] = (label ?? "").split("=")
   const isLabelled =
     label === undefined || (value.length === 0 ? Object.hasOwn(row.labels, key) : row.labels[key] === value.join("="))
-  return isLabelled && (state === undefined || row.state === state) && searchText(row).includes((q ?? "").toLowerCase())
+  return (
+    isLabelled &&
+    (state === undefined || row.view.session === state) &&
+    searchText(row).includes((q ?? "").toLowerCase())
+  )
 }
 
 describe("a listing", () => {

@@ -47,7 +47,8 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   supervise: [],
   config: [],
   machine: ["rune"],
-  store: ["rune", "runelog"],
+  // A list says what the state says: its rows are folded by the machine.
+  store: ["rune", "runelog", "machine"],
   provider: ports,
   tool: ports,
   hook: ports,

@@ -1,4 +1,5 @@
 /** How agent and harness runes change the state. */
+import type { AgentId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { agentLands } from "../Agent.ts"
@@ -9,16 +10,17 @@ import { monitorStep, observe, signalOf } from "../Monitor.ts"
 import { type MutableAgent, type MutableConversation, type MutableHarness, noUsage } from "../State.ts"
 import { addTo, findAgent, type Handlers, notice } from "./Parts.ts"
 
-const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
-  agent_id: payload.agent_id,
-  role: payload.role,
-  model: payload.model,
-  parent_id: payload.parent_id ?? null,
-  name: payload.name ?? null,
-  instructions: payload.instructions ?? null,
-  tools: payload.tools ?? null,
-  budget: payload.budget ?? null,
-  workspace: payload.workspace ?? null,
+/** An agent of which nothing is known but that it is being brought up. */
+export const blankAgent = (agentId: AgentId): MutableAgent => ({
+  agent_id: agentId,
+  role: "",
+  model: "",
+  parent_id: null,
+  name: null,
+  instructions: null,
+  tools: null,
+  budget: null,
+  workspace: null,
   status: "spawning",
   exhausted: false,
   turns: 0,
@@ -34,6 +36,18 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   effects: [],
   effects_dropped: 0,
   harness: null
+})
+
+const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
+  ...blankAgent(payload.agent_id),
+  role: payload.role,
+  model: payload.model,
+  parent_id: payload.parent_id ?? null,
+  name: payload.name ?? null,
+  instructions: payload.instructions ?? null,
+  tools: payload.tools ?? null,
+  budget: payload.budget ?? null,
+  workspace: payload.workspace ?? null
 })
 
 const dropWords = (agent: MutableAgent): void => {
@@ -145,13 +159,20 @@ export const agentHandlers: Handlers<"agent"> = {
   }
 }
 
-const newHarness = (rune: RuneOf<"harness.attached">): MutableHarness => ({
-  harness: rune.payload.harness,
-  pid: rune.payload.pid ?? null,
-  session_ref: rune.payload.session_ref ?? null,
+export const blankHarness = (harness: string): MutableHarness => ({
+  harness,
+  pid: null,
+  session_ref: null,
   attached: true,
   monitor: "initialized",
   attention: "starting",
+  last_event_ms: 0
+})
+
+const newHarness = (rune: RuneOf<"harness.attached">): MutableHarness => ({
+  ...blankHarness(rune.payload.harness),
+  pid: rune.payload.pid ?? null,
+  session_ref: rune.payload.session_ref ?? null,
   last_event_ms: rune.ts_ms
 })
 

@@ -1,4 +1,5 @@
 /** How plan runes change the state of the goal being pursued; the newest goal is the one. */
+import type { PlanId } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
@@ -13,15 +14,16 @@ type PlanKind = Extract<Kind, `plan.${string}`>
 
 const tokensOf = ({ usage }: MutableConversation): number => usage.input_tokens + usage.output_tokens
 
-const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"plan.goal_received">): MutablePlan => ({
-  plan_id: payload.plan_id,
+/** A goal of which nothing is known but that it is there. */
+export const blankPlan = (planId: PlanId): MutablePlan => ({
+  plan_id: planId,
   status: "goal_received",
-  goal: payload.goal,
-  auto_start: payload.auto_start,
-  max_parallel: payload.max_parallel ?? null,
-  budget: payload.budget ?? null,
-  options: payload.options ?? {},
-  started_ms: tsMs,
+  goal: "",
+  auto_start: false,
+  max_parallel: null,
+  budget: null,
+  options: {},
+  started_ms: 0,
   attempts: 0,
   planner_turns: 0,
   base: null,
@@ -34,12 +36,23 @@ const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"p
   evidence: [],
   verdicts: [],
   blocks: 0,
-  progress_tokens: tokensOf(state),
+  progress_tokens: 0,
   blocked_task_ids: [],
   iterations: 0,
   replans: 0,
   last_verdict: null,
   reason: null
+})
+
+const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"plan.goal_received">): MutablePlan => ({
+  ...blankPlan(payload.plan_id),
+  goal: payload.goal,
+  auto_start: payload.auto_start,
+  max_parallel: payload.max_parallel ?? null,
+  budget: payload.budget ?? null,
+  options: payload.options ?? {},
+  started_ms: tsMs,
+  progress_tokens: tokensOf(state)
 })
 
 const newTask = (task: PlanTask): MutableTask => ({

@@ -1,5 +1,5 @@
 /** How tool and hook runes change the state. */
-import { ordinalOf } from "../../rune/Ids.ts"
+import { type CallId, ordinalOf } from "../../rune/Ids.ts"
 import type { AnyRune, RuneOf } from "../../rune/Rune.ts"
 import { rememberEffect } from "../DoneEffects.ts"
 import { hookLands } from "../Hook.ts"
@@ -15,18 +15,19 @@ import type {
 import { toolLands } from "../Tool.ts"
 import { findAgent, findCall, findTurn, type Handlers, notice, pushBounded, recordDecision, tailOf } from "./Parts.ts"
 
-const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
-  call_id: rune.payload.call_id,
-  agent_id: rune.agent_id ?? null,
-  turn_id: rune.turn_id ?? null,
-  event_id: rune.event_id,
-  tool_name: rune.payload.tool_name,
-  arguments: rune.payload.arguments,
-  arguments_hash: rune.payload.arguments_hash,
-  effect_class: rune.payload.effect_class,
-  mutating: rune.payload.mutating,
-  timeout_ms: rune.payload.timeout_ms ?? null,
-  provenance: rune.payload.provenance ?? null,
+/** A call that waits to be looked at. */
+export const blankCall = (callId: CallId, toolName: string): MutableCall => ({
+  call_id: callId,
+  agent_id: null,
+  turn_id: null,
+  event_id: 0,
+  tool_name: toolName,
+  arguments: null,
+  arguments_hash: "",
+  effect_class: "effect",
+  mutating: true,
+  timeout_ms: null,
+  provenance: null,
   status: "pending_call",
   attempt: 0,
   started_ms: null,
@@ -34,6 +35,19 @@ const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
   progress_tail: "",
   result: null,
   duration_ms: 0
+})
+
+const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
+  ...blankCall(rune.payload.call_id, rune.payload.tool_name),
+  agent_id: rune.agent_id ?? null,
+  turn_id: rune.turn_id ?? null,
+  event_id: rune.event_id,
+  arguments: rune.payload.arguments,
+  arguments_hash: rune.payload.arguments_hash,
+  effect_class: rune.payload.effect_class,
+  mutating: rune.payload.mutating,
+  timeout_ms: rune.payload.timeout_ms ?? null,
+  provenance: rune.payload.provenance ?? null
 })
 
 const newRecord = ({ payload }: RuneOf<"tool.call">): MutableCallRecord => ({

@@ -1,24 +1,32 @@
 /** How turn runes change the state: the turn itself, the queue, the transcript, the sums. */
 
-import { ordinalOf } from "../../rune/Ids.ts"
+import { ordinalOf, type TurnId } from "../../rune/Ids.ts"
 import type { Usage } from "../../rune/kinds/shared.ts"
 import type { PlannedHook } from "../../rune/kinds/turn.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { agentLands } from "../Agent.ts"
 import { limits } from "../Limits.ts"
 import { runningInput } from "../Request.ts"
-import { type MutableAgent, type MutableConversation, type MutableHook, type MutableTurn, noUsage } from "../State.ts"
+import {
+  type MutableAgent,
+  type MutableConversation,
+  type MutableHook,
+  type MutableRetry,
+  type MutableTurn,
+  noUsage
+} from "../State.ts"
 import { turnLands } from "../Turn.ts"
 import { startClock, stopClock } from "./clock.ts"
 import { addTo, beyond, findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
 
 type TerminalRune = RuneOf<"turn.completed"> | RuneOf<"turn.interrupted"> | RuneOf<"turn.error">
 
-const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
-  turn_id: rune.payload.turn_id,
+/** A turn that has just begun. */
+export const blankTurn = (turnId: TurnId): MutableTurn => ({
+  turn_id: turnId,
   status: "streaming",
-  started_event_id: rune.event_id,
-  started_ms: rune.ts_ms,
+  started_event_id: 0,
+  started_ms: 0,
   model_calls: 0,
   llm_failures: 0,
   failing_since_ms: null,
@@ -32,6 +40,25 @@ const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
   compactions: 0,
   compacted_at: 0,
   clock_ms: null
+})
+
+const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
+  ...blankTurn(rune.payload.turn_id),
+  started_event_id: rune.event_id,
+  started_ms: rune.ts_ms
+})
+
+/** A retry that waits for a person. */
+export const blankRetry = (): MutableRetry => ({
+  target: { type: "llm" },
+  attempt: 0,
+  due_ms: 0,
+  error_type: "",
+  message: "",
+  event_id: 0,
+  scheduled_ms: 0,
+  provider: null,
+  waits_for_person: true
 })
 
 const newHook = (planned: PlannedHook): MutableHook => ({

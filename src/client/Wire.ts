@@ -28,6 +28,7 @@ export type Fields<Op extends OperationName> = Plain<FieldsOf<Op>>
 export const readingOperations: ReadonlySet<string> = new Set([
   "conversation.list",
   "conversation.get",
+  "conversation.prompt",
   "approval.list",
   "agent.list",
   "subscribe",
@@ -45,6 +46,7 @@ export const readingOperations: ReadonlySet<string> = new Set([
 export type UsageTotals = (typeof answer.UsageTotals)["Encoded"]
 export type ConversationItem = (typeof answer.ConversationItem)["Encoded"]
 export type ConversationSummary = (typeof answer.ConversationSummary)["Encoded"]
+export type ConversationPrompt = (typeof answer.ConversationPrompt)["Encoded"]
 export type ApprovalItem = (typeof answer.ApprovalItem)["Encoded"]
 export type AgentItem = (typeof answer.AgentItem)["Encoded"]
 export type PlanItem = (typeof answer.PlanItem)["Encoded"]

@@ -84,7 +84,7 @@ export const explainSettings = (
     value: directory,
     source: flag !== undefined && flag !== "" ? "flag" : isFromEnvironment ? "environment" : "default"
   }
-  const more = ["tokens", "host_names", "origins", "providers", "models", "mcp_servers"].flatMap(
+  const more = ["tokens", "host_names", "origins", "providers", "models", "mcp_servers", "instructions"].flatMap(
     (name): ReadonlyArray<ExplainedSetting> => {
       const value = file[name]
       if (value === undefined) return []

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Environment } from "./Environment.ts"
+import { type InstructionSettings, instructionsOf } from "./InstructionSettings.ts"
 import { type ModelSetting, modelsOf } from "./ModelSettings.ts"
 import { distance, nearest } from "./Nearest.ts"
 
@@ -32,6 +33,8 @@ export interface ServerSettings {
   readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** What commands find besides the system, the runtimes and their workspace, and what they never find. */
   readonly sandbox: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
+  /** Which instruction files agents are told. */
+  readonly instructions: InstructionSettings
 }
 
 export interface SettingFlags {
@@ -252,7 +255,8 @@ const settingsIn = (environment: Environment, config: Config, flags: SettingFlag
     providers: providersOf(config["providers"]),
     models: modelsOf(config["models"], (setting, reason) => new SettingInvalid(setting, reason)),
     mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),
-    sandbox: sandboxOf(config["sandbox"])
+    sandbox: sandboxOf(config["sandbox"]),
+    instructions: instructionsOf(config["instructions"], (setting, reason) => new SettingInvalid(setting, reason))
   }
 }
 

@@ -9,6 +9,7 @@ import type { HookPort } from "../hook/Port.ts"
 import { noHooks } from "../hook/Port.ts"
 import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
+import type { PromptPort } from "../prompt/Port.ts"
 import type { Registry } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import type { AgentId, ConversationId, TurnId } from "../rune/Ids.ts"
@@ -60,6 +61,8 @@ export interface RuntimeOptions {
   readonly keepOutput?: (output: string) => Promise<BlobRef>
   readonly registry: Registry
   readonly tools: ToolPort
+  /** What agents are told about where they work; nothing, without one. */
+  readonly prompts?: PromptPort
   readonly hooks?: HookPort
   /** Runs what shows whether a task is done; without it no command can show anything. */
   readonly runner?: Runner
@@ -126,6 +129,7 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   pursuit: pursuitTools(options),
   models: new Models(options.registry),
   tools: withTeamTools(options.tools, pursuitTools(options)),
+  ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
   endsTurn,
   hooks: options.hooks ?? noHooks,
   ids: options.ids,

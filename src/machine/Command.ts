@@ -129,6 +129,13 @@ export type SessionRequest =
 export type AgentRequest =
   | { readonly _tag: "SpawnAgent"; readonly spec: AgentSpec }
   | { readonly _tag: "CompleteAgentInit"; readonly agent_id: AgentId }
+  /** What its model is told about where it works, before its next request. */
+  | {
+      readonly _tag: "InstructAgent"
+      readonly agent_id: AgentId
+      readonly text: string
+      readonly parts: PayloadOf<"agent.instructed">["parts"]
+    }
   | { readonly _tag: "FailAgentInit"; readonly agent_id: AgentId; readonly error: ErrorInfo }
   /** Kills the agent and all it spawned; one in the middle of a turn only by force. */
   | { readonly _tag: "KillAgent"; readonly agent_id: AgentId; readonly reason: string; readonly force: boolean }

@@ -29,7 +29,13 @@ export type AssistantPart =
 
 export type RequestMessage =
   | { readonly role: "system"; readonly content: string }
-  | { readonly role: "user"; readonly content: Content; readonly from_agent_id?: AgentId }
+  | {
+      readonly role: "user"
+      readonly content: Content
+      readonly from_agent_id?: AgentId
+      /** Nobody's input: what has changed where the agent works. */
+      readonly note?: true
+    }
   | { readonly role: "assistant"; readonly parts: ReadonlyArray<AssistantPart> }
   | {
       readonly role: "tool"
@@ -160,6 +166,9 @@ const addItem = (assembly: Assembly, item: TranscriptItem): void => {
     case "summary":
       addSummary(assembly, item.content)
       return
+    case "note":
+      assembly.messages.push({ role: "user", content: item.content, note: true })
+      return
     case "user": {
       const from = item.from_agent_id === undefined ? {} : { from_agent_id: item.from_agent_id }
       const content = item.unfit === true ? unfitNote(item.content as Content) : (item.content as Content)
@@ -168,9 +177,16 @@ const addItem = (assembly: Assembly, item: TranscriptItem): void => {
   }
 }
 
-/** The instructions of the agent, or those of the conversation when it has none of its own. */
-export const instructionsOf = (state: ConversationState, agent: AgentState): string =>
-  agent.instructions ?? state.session.config.instructions ?? ""
+/**
+ * What the agent is told before all else: how its prompt begins, then its own instructions, or those of the
+ * conversation when it has none. The beginning never changes, so that a provider can keep it.
+ */
+export const instructionsOf = (state: ConversationState, agent: AgentState): string => {
+  const own = agent.instructions ?? state.session.config.instructions ?? ""
+  if (agent.prompt === null) return own
+  const head = agent.instructions === null ? "# Instructions for this conversation" : `# Your role: ${agent.role}`
+  return own === "" ? agent.prompt.content : `${agent.prompt.content}\n\n${head}\n\n${own}`
+}
 
 /** The messages of the agent's next request. */
 export const assembleRequest = (state: ConversationState, agent: AgentState): ReadonlyArray<RequestMessage> => {

@@ -4,6 +4,7 @@
  * small and bounded, ids are looked up by walking, so no key can be a prototype's.
  */
 import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
+import type { InstructionPart } from "../rune/kinds/agent.ts"
 import type { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
@@ -70,6 +71,12 @@ export interface MutableDoneEffect {
   outcome: string
 }
 
+export interface MutableInstructed {
+  event_id: number
+  content: string
+  parts: ReadonlyArray<InstructionPart>
+}
+
 export type MutableTranscriptItem =
   | {
       type: "user"
@@ -91,6 +98,8 @@ export type MutableTranscriptItem =
       partial?: true
     }
   | { type: "summary"; event_id: number; content: string }
+  /** What the agent was told about where it works, after its prompt was begun. */
+  | ({ type: "note" } & MutableInstructed)
 
 export interface MutableQueuedInput {
   event_id: number
@@ -222,6 +231,8 @@ export interface MutableAgent {
   parent_id: AgentId | null
   name: string | null
   instructions: string | null
+  /** How its prompt begins, once a request was made; it stays so, byte for byte. */
+  prompt: MutableInstructed | null
   tools: ReadonlyArray<unknown> | null
   budget: Budget | null
   workspace: string | null

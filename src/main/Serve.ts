@@ -8,6 +8,7 @@ import { createNamedToken, readNamedTokens, removeNamedToken } from "../config/L
 import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations, Recovered } from "../conversation/Conversations.ts"
+import { PromptView } from "../conversation/PromptView.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
 import { Shelf } from "../conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "../conversation/SnapshotStore.ts"
@@ -154,11 +155,14 @@ const runtimeOf = (
   {
     extensions,
     notice,
+    prompts,
     runner,
     store,
     tools,
     workspaceCheck
-  }: Pick<AssembledTools, "extensions" | "notice" | "runner" | "tools" | "workspaceCheck"> & { readonly store: Store },
+  }: Pick<AssembledTools, "extensions" | "notice" | "prompts" | "runner" | "tools" | "workspaceCheck"> & {
+    readonly store: Store
+  },
   log: Log,
   door: () => Door
 ): RuntimeOptions => {
@@ -188,6 +192,7 @@ const runtimeOf = (
       ...(readText === undefined ? {} : { readText })
     }),
     tools,
+    ...(prompts === undefined ? {} : { prompts }),
     ...(runner === undefined ? {} : { runner }),
     ...(workspaceCheck === undefined ? {} : { workspaceCheck }),
     ...(hooks === undefined ? {} : { hooks }),
@@ -266,6 +271,13 @@ const approvalsOf = (
   return new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
 }
 
+const promptsOf = ({ prompts, registry }: RuntimeOptions, conversations: Conversations): PromptView =>
+  new PromptView({
+    state: (conversationId) => conversations.state(conversationId),
+    prompts,
+    contextTokens: (model) => registry.catalogue.lookup(model).contextTokens
+  })
+
 /** Starts everything on a data directory; resolves when the server listens. */
 export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
   const { dataDirectory, host = "127.0.0.1", port = defaultPort, version } = options
@@ -287,7 +299,6 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
     const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
-    const approvals = approvalsOf(conversations, assembled, log)
     door.server = await Server.listen({
       ...ofMachine(options, door, store),
       host,
@@ -298,7 +309,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       services: {
         conversations,
         shelf,
-        approvals,
+        approvals: approvalsOf(conversations, assembled, log),
+        prompts: promptsOf(runtime, conversations),
         newId: () => ids.hex16(),
         defaultModel: () => registry.defaultModel(),
         ...(extensions === undefined ? {} : pickServices(extensions))

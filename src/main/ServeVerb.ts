@@ -63,7 +63,11 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
           : log.write("info", "worktrees of a goal that is over", { workspace, ...report })
       // The token of the directory is there by now, made where there was none.
       const secrets = makeSecretMask(secretsOf(directory, settings, parts.environment))
-      return assembleTools({ ...common, sandbox, blobs, extend, secrets, onPolicyUnreadable, onWorktrees })
+      const onPromptTrouble = (error: unknown): void =>
+        log.write("warn", "an agent was not told where it works", { cause: describeError(error) })
+      const { instructions } = settings
+      const told = { onPolicyUnreadable, onPromptTrouble, onWorktrees }
+      return assembleTools({ ...common, sandbox, blobs, extend, secrets, instructions, ...told })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     models: settings.models,

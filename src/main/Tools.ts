@@ -5,9 +5,9 @@ import type { Runner } from "../autonomy/Desk.ts"
 import { type KeeperOptions, WorktreeKeeper } from "../autonomy/Keeper.ts"
 import { partOf } from "../autonomy/TeamTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
-import type { Environment } from "../config/Environment.ts"
 import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
 import { workspaceOf } from "../machine/Select.ts"
+import type { PromptPort } from "../prompt/Port.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { SecretMask } from "../rune/Secrets.ts"
 import { workspaceTools } from "../tool/builtin/Builtin.ts"
@@ -30,10 +30,9 @@ import type { SandboxPort } from "../tool/sandbox/Port.ts"
 import type { ToolSource } from "../tool/Tool.ts"
 import { type WorkspaceCheck, workspaceCheck } from "../tool/WorkspaceCheck.ts"
 import type { ExtensionParts, Extensions } from "./Extensions.ts"
+import { assemblePrompts, type InstructionOptions } from "./Prompts.ts"
 
-export interface ToolsOptions {
-  readonly dataDirectory: string
-  readonly environment: Environment
+export interface ToolsOptions extends InstructionOptions {
   readonly blobs: BlobPort
   /** What commands find besides what they need, and what they never find. */
   readonly sandbox?: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
@@ -44,8 +43,6 @@ export interface ToolsOptions {
   /** Rules of the server. */
   readonly rules?: ReadonlyArray<unknown>
   readonly beforeCall?: BeforeCall
-  /** What must not stand in anything that tools say. */
-  readonly secrets?: SecretMask
   /** Told what was kept, or had to stay, of the worktrees of a goal that is over. */
   readonly onWorktrees?: KeeperOptions["onReport"]
   /** Told when the file of rules cannot be read: everything is asked about then. */
@@ -55,6 +52,8 @@ export interface ToolsOptions {
 export interface AssembledTools {
   readonly tools: ToolPort
   readonly extensions?: Extensions
+  /** What agents are told about where they work. */
+  readonly prompts?: PromptPort
   /** Runs what shows whether a task of a goal is done: in the same sandbox as every command of an agent. */
   readonly runner?: Runner
   /** Writes down for the whole server what a person allowed for good. */
@@ -165,6 +164,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
       ...(asked === undefined ? {} : { beforeCall: asked })
     }),
     ...(extensions === undefined ? {} : { extensions }),
+    prompts: assemblePrompts(options, { sandbox, processes, tools: own, rules: currentRules, check }),
     runner,
     workspaceCheck: check,
     attach: (conversations) => {

@@ -45,6 +45,8 @@ export type AssistantPart = TextPart | ToolCallPart | OpaquePart
 export interface UserMessage {
   readonly role: "user"
   readonly content: ReadonlyArray<TextPart>
+  /** Nobody's input, but what has changed where the agent works; it is sent like one. */
+  readonly note?: true
 }
 
 export interface AssistantMessage {

@@ -3,6 +3,7 @@
 import type { Approvals } from "../conversation/Approvals.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { EndedCall } from "../conversation/EndedCall.ts"
+import type { PromptView } from "../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
 import type { Content } from "../rune/kinds/shared.ts"
 import type { AnswerOf, WindowFigures as WindowSchema } from "../wire/Answers.ts"
@@ -106,6 +107,8 @@ export interface OperationContext {
   readonly shelf: Shelf
   /** Takes the yes of a person to a call. */
   readonly approvals: Approvals
+  /** What models are told before and beside the messages. */
+  readonly prompts: Pick<PromptView, "show">
   /** Sixteen random hexadecimal digits. */
   readonly newId: () => string
   readonly defaultModel: () => string

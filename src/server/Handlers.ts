@@ -158,6 +158,7 @@ export const handlers: HandlerTable = {
     ...(await context.shelf.list({ ...query, limit: Math.min(limit ?? 50, limits.listMax) }))
   }),
   "conversation.get": async ({ conversation_id: id }, context) => summaryOf(await context.conversations.state(id)),
+  "conversation.prompt": ({ agent_id: agentId, conversation_id: id }, context) => context.prompts.show(id, agentId),
   "conversation.pause": ({ conversation_id: id, reason }, context) =>
     eventOf(submit(context, id, { _tag: "Pause", reason: reasonOf(reason, "asked for") })),
   "conversation.resume": ({ conversation_id: id, reason }, context) =>

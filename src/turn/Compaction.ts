@@ -83,7 +83,7 @@ export class Compaction {
   ensureRoom(
     place: CompactionPlace,
     request: ModelRequest,
-    rebuild: () => ModelRequest
+    rebuild: Effect.Effect<ModelRequest>
   ): Effect.Effect<ModelRequest, ProviderError> {
     return Effect.gen({ self: this }, function* () {
       const { agentId, resolved } = place
@@ -100,7 +100,7 @@ export class Compaction {
           return yield* tooFull(resolved, contextTokens, "nothing in it can be summed up")
         }
         mustCut = false
-        current = rebuild()
+        current = yield* rebuild
         tokens = estimateInputTokens(current)
       } while (tokens >= contextTokens)
       return current
@@ -151,7 +151,8 @@ export class Compaction {
     const known = this.begun.get(agentId)
     const { progress } = known?.upto === upto ? known : { progress: newProgress() }
     this.begun.set(agentId, { upto, progress })
-    const old = agent.transcript.filter((item) => item.event_id <= upto)
+    // What the agent was told about where it works is told again when it is missing: no summary needs it.
+    const old = agent.transcript.filter((item) => item.event_id <= upto && item.type !== "note")
     const input = runningInput(agent)
     const shareChars = Math.floor(contextTokens * limits.summaryShare * limits.charsPerToken)
     // The input stays where it is: no summary stands for it.

@@ -84,7 +84,11 @@ export const assemble = (state: ConversationState, agent: AgentState): Assembled
   for (const message of assembleRequest(state, agent)) {
     if (message.role === "system") instructions = message.content
     else if (message.role === "user")
-      messages.push({ role: "user", content: [{ type: "text", text: userText(message) }] })
+      messages.push({
+        role: "user",
+        content: [{ type: "text", text: userText(message) }],
+        ...(message.note === undefined ? {} : { note: message.note })
+      })
     else if (message.role === "tool") addToolResult(messages, message)
     else messages.push({ role: "assistant", content: message.parts.flatMap(providerPart) })
   }

@@ -7,6 +7,7 @@ import * as Result from "effect/Result"
 import type { Effect as Pending } from "../machine/Effects.ts"
 import { effectiveLimits, llmRetryDelayMs } from "../machine/Limits.ts"
 import { agentOf } from "../machine/Select.ts"
+import type { PromptPort } from "../prompt/Port.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { type ProviderError, providerError, traitsOf } from "../provider/Errors.ts"
@@ -30,6 +31,8 @@ import { offerComplaints, offerTools } from "./ToolOffer.ts"
 export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly models: Models
   readonly tools: ToolPort
+  /** What agents are told about where they work; nothing, without one. */
+  readonly prompts?: PromptPort
   readonly compaction: Compaction
   readonly ids: IdSource
   /** In [0, 1), for the jitter of retries. */
@@ -170,6 +173,19 @@ const tellLeftOut = ({ commands, tools }: ModelCallOptions, { agent_id: agentId 
       await offer(commands, { _tag: "RecordSystemError", agent_id: agentId, payload })
   })
 
+/** Puts on record what the agent has not been told yet about where it works; its requests are made of the record. */
+const instructed = (options: ModelCallOptions, pending: CallModel, fullName: string): Effect.Effect<void> => {
+  const { commands, models, prompts } = options
+  if (prompts === undefined) return Effect.void
+  const { agent_id: agentId } = pending
+  const { contextTokens } = models.catalogue.lookup(fullName)
+  return Effect.promise(async (signal) => {
+    const told = await prompts.news({ state: commands.state(), agentId, contextTokens, signal })
+    if (told !== undefined && !signal.aborted)
+      await offer(commands, { _tag: "InstructAgent", agent_id: agentId, ...told })
+  })
+}
+
 /** Runs the pending model call to its end. */
 export const callModel = (options: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -180,8 +196,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse }
     yield* toolsReady(options, pending)
     yield* tellLeftOut(options, pending)
-    const build = () => buildRequest(options, attempt)
-    const request = build()
+    // Summing up takes notes with it: what they said is told again.
+    const build = Effect.map(instructed(options, pending, resolved.fullName), () => buildRequest(options, attempt))
+    const request = yield* build
     const place = { agentId: pending.agent_id, resolved, purse }
     const spoken = options.compaction.ensureRoom(place, request, build).pipe(
       Effect.flatMap((fitting) => options.models.run(resolved.provider.name, speak(options, attempt, fitting))),

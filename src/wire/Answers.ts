@@ -114,6 +114,23 @@ export const AgentItem = Struct({
   last_error: NullOr(Struct({ ...ErrorInfo.fields, event_id: Count }))
 })
 
+/** What the model of an agent is told before and beside the messages. */
+export const ConversationPrompt = Struct({
+  agent_id: AgentId,
+  role: Text,
+  model: Text,
+  /** The beginning of every request, byte for byte; null for an agent that is over. */
+  instructions: NullOr(Text),
+  /** Whether a request was made with it; else it is what the next one would begin with. */
+  sent: Schema.Boolean,
+  /** What was told since, in order, as far as the transcript has it. */
+  notes: List(Struct({ event_id: Count, text: Text })),
+  /** What the next request would tell besides, for something has changed; null when nothing has. */
+  next: NullOr(Text),
+  /** The instruction files, and the other things it was told, that it knows now. */
+  parts: List(Struct({ name: Text, sha256: Sha256Hex }))
+})
+
 export const TaskItem = Struct({
   task: PlanTask,
   status: Schema.Literals(["pending", "assigned", "running", "completed", "failed", "cancelled"]),
@@ -228,6 +245,7 @@ export const answers = {
     rebuilding: optional(Schema.Literal(true))
   }),
   "conversation.get": ConversationSummary,
+  "conversation.prompt": ConversationPrompt,
   "conversation.pause": Changed,
   "conversation.resume": Changed,
   "conversation.unsuspend": Changed,

@@ -63,6 +63,13 @@ const changes = <Fields extends Schema.Struct.Fields>(fields: Fields, role: Role
   role
 })
 
+/** Changes nothing, and shows what is not for everybody who may come in. */
+const looksInside = <Fields extends Schema.Struct.Fields>(fields: Fields): Operation<Fields> => ({
+  fields,
+  mutates: false,
+  role: "operator"
+})
+
 /** What changes the server itself, and not a conversation of it. */
 const administers = <Fields extends Schema.Struct.Fields>(fields: Fields): Operation<Fields> => ({
   fields,
@@ -81,6 +88,7 @@ export const operations = {
     cursor: optional(Schema.String)
   }),
   "conversation.get": reads(conversation),
+  "conversation.prompt": looksInside({ ...conversation, agent_id: optional(AgentId) }),
   "conversation.pause": changes(because),
   "conversation.resume": changes(because),
   "conversation.unsuspend": changes(because),

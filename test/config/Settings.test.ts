@@ -96,7 +96,8 @@ describe("settings", () => {
       providers: {},
       models: {},
       mcpServers: {},
-      sandbox: { readable: [], hidden: [] }
+      sandbox: { readable: [], hidden: [] },
+      instructions: {}
     })
   })
 
@@ -126,6 +127,10 @@ describe("settings", () => {
     [{ host_names: [5] }, /^host_names: /],
     [{ providers: [] }, /^providers: /],
     [{ sandbox: [] }, /^sandbox: /],
+    [{ instructions: true }, /^instructions: /],
+    [{ instructions: { user: "rules.md" } }, /^instructions\.user: it must be an absolute path/],
+    [{ instructions: { project: "no" } }, /^instructions\.project: it must be true or false/],
+    [{ instructions: { projects: false } }, /^instructions: .*"projects"/],
     [{ sandbox: { readable: ["relative"] } }, /^sandbox\.readable: /],
     [{ sandbox: { hidden: "/all" } }, /^sandbox\.hidden: /],
     [{ sandbox: { readble: [] } }, /^sandbox: .*"readble"; did you mean "readable"\?/],
@@ -148,7 +153,9 @@ describe("settings", () => {
 
   it("name what commands find, and what they do not", () => {
     const sandbox = { readable: ["/opt/sdk"], hidden: ["/usr/local/keys"] }
-    configure({ sandbox })
+    const instructions = { user: null, project: false }
+    configure({ sandbox, instructions })
+    expect(serverSettings(environment(), directory).instructions).toEqual(instructions)
     expect(serverSettings(environment(), directory).sandbox).toEqual(sandbox)
   })
 

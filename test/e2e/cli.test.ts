@@ -1,7 +1,7 @@
 // Goal: the verbs do what they say against a real server, with the exit codes of the protocol. Method: real processes, one
 // server for all, conversations with scripted models.
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -50,6 +50,19 @@ describe("a conversation at the command line", () => {
     expect(json(["show", id.slice(0, 20)]).conversation_id).toBe(id)
     expect(echs(["show", id]).stdout).toContain(id)
     expect(json(["stats", id])).toMatchObject({ turns: 1 })
+  })
+
+  it("shows what its model is told, and tells nobody's terminal what to do", () => {
+    writeFileSync(join(workspace, "AGENTS.md"), "a-rule\u001b[2J of this place\n")
+    const { conversation_id: id } = json(["send", "--new", "--wait", "--model", "scripted/echo", "told"])
+    const { agent_id, instructions, sent } = json(["show", id, "--prompt"])
+    expect(sent).toBe(true)
+    expect(instructions).toContain("a-rule\u001b[2J of this place")
+    expect(echs(["show", id, "--prompt"]).stdout).toBe(`${instructions.replace("\u001b[2J", "")}\n`)
+    rmSync(join(workspace, "AGENTS.md"))
+    expect(json(["show", id, "--prompt", "--agent", agent_id]).next).toContain("hold no more: AGENTS.md")
+    expect(echs(["show", id, "--prompt"]).stdout).toContain("--- would be told with the next request")
+    expect(echs(["show", id, "--prompt", "--agent", "agt_00000000000000ff"]).code).toBe(5)
   })
 
   it("posts once under one key", () => {

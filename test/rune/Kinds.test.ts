@@ -50,6 +50,7 @@ describe("the registry", () => {
   it("keeps what the machinery says to itself internal", () => {
     const internal = kinds.filter((kind) => definitionOf(kind).visibility === "internal").sort()
     expect(internal).toEqual([
+      "agent.instructed",
       "agent.message",
       "plan.critique",
       "system.invariant_violation",

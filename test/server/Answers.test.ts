@@ -84,6 +84,7 @@ const lives = async (client: Client): Promise<void> => {
   await call("agent.list", id)
   await call("agent.kill", { ...id, agent_id, force: true })
   await call("conversation.get", id)
+  await call("conversation.prompt", id)
   for (const window of [{}, { window: "1h" }]) {
     await call("stats", window)
     await call("stats", { ...id, ...window })

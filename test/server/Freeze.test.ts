@@ -120,6 +120,7 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "conversation.create": {},
     "conversation.list": {},
     "conversation.get": conversation,
+    "conversation.prompt": conversation,
     "conversation.pause": conversation,
     "conversation.resume": conversation,
     "conversation.unsuspend": conversation,

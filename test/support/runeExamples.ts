@@ -68,6 +68,11 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
 
   "agent.spawning": { agent_id: worker, role: "worker", model: "scripted/demo", parent_id: agent, name: "parser" },
   "agent.ready": { agent_id: worker },
+  "agent.instructed": {
+    agent_id: worker,
+    text: "You work in /srv/shop.",
+    parts: [{ name: "environment", sha256: hash }, { name: "AGENTS.md" }]
+  },
   "agent.failed": { agent_id: worker, error: { code: "model_not_found", message: "no model named scripted/none" } },
   "agent.terminated": { agent_id: worker, reason: "task done", stats: { turns: 1, tool_calls: 2, usage } },
   "agent.message": { from_agent_id: agent, to_agent_id: worker, content: "Look at the lexer first." },

@@ -1,10 +1,10 @@
 // Verbs that look and change nothing: `ls`, `show`, `stats` and `export`.
-import type { ConversationItem, ConversationSummary } from "../../client/Client.ts"
+import type { ConversationItem, ConversationPrompt, ConversationSummary } from "../../client/Client.ts"
 import { type OptionTable, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { inboxRows } from "../render/Inbox.ts"
 import { usageText } from "../render/RuneText.ts"
-import { moment, number, oneLine, table } from "../render/Text.ts"
+import { moment, number, oneLine, safeText, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Tone, type Verb } from "../Verb.ts"
 
 const stateTones: Readonly<Record<string, Tone>> = {
@@ -79,14 +79,36 @@ export const makeShow = (parts: RemoteParts): Verb =>
     name: "show",
     takes: "CONVERSATION",
     positionals: { min: 1, max: 1 },
-    options: {},
+    options: {
+      prompt: { type: "boolean", help: "print what the model is told before and beside the messages" },
+      agent: { type: "string", value: "AGENT", help: "with --prompt: of this agent; of the first unless told" }
+    },
     example: "echs show last",
-    run: async ({ answer, client, positionals: [named = ""], terminal }) => {
+    run: async ({ answer, client, positionals: [named = ""], terminal, values }) => {
+      if (values.prompt === true) {
+        const fields = { conversation_id: await findConversation(client, named) }
+        const agent = values.agent === undefined ? {} : { agent_id: values.agent }
+        const prompt = await client.call("conversation.prompt", { ...fields, ...agent })
+        answer(prompt, () => promptText(prompt, terminal))
+        return exitCode.done
+      }
       const summary = await client.call("conversation.get", { conversation_id: await findConversation(client, named) })
       answer(summary, () => summaryText(summary, terminal))
       return exitCode.done
     }
   })
+
+/** The instructions as they are; what was told later, and what would be, under a line of its own. */
+const promptText = ({ instructions, next, notes, sent }: ConversationPrompt, terminal: Terminal): string => {
+  const headed = (head: string, text: string): string =>
+    `\n${terminal.paint("quiet", `--- ${head}`)}\n${safeText(text)}\n`
+  const told = notes.map(({ event_id, text }) => headed(`told at event ${event_id}`, text))
+  const last = next === null ? [] : [headed("would be told with the next request", next)]
+  if (instructions === null) return "the agent is over: its prompt is not kept\n"
+  if (instructions === "") return "the model is told nothing but the messages\n"
+  const note = sent ? [] : [headed("not sent yet", "The next request would begin with the above.")]
+  return [`${safeText(instructions)}\n`, ...told, ...last, ...note].join("")
+}
 
 const summaryText = (summary: ConversationSummary, terminal: Terminal): string => {
   const { paint } = terminal

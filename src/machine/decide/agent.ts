@@ -65,6 +65,16 @@ const failInit = (sheet: Drafting, command: Of<"FailAgentInit">): undefined => {
   sheet.step(agentMachine, agent.status, { _tag: "FailInit", payload, place: { agent_id: agent.agent_id } })
 }
 
+const instruct = (sheet: Drafting, { _tag: _, ...payload }: Of<"InstructAgent">): undefined => {
+  const agent = requireAgent(sheet, payload.agent_id)
+  if (agent === undefined) return
+  if (!isAlive(agent)) {
+    sheet.refuse("invalid_state", `Agent is ${agent.status}: it is told nothing any more`, { state: agent.status })
+    return
+  }
+  sheet.write(draft("agent.instructed", payload, { agent_id: agent.agent_id }))
+}
+
 const kill = (sheet: Drafting, command: Of<"KillAgent">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
@@ -109,6 +119,7 @@ export const agentDeciders: Deciders<AgentRequest> = {
   SpawnAgent: spawnAgent,
   CompleteAgentInit: completeInit,
   FailAgentInit: failInit,
+  InstructAgent: instruct,
   KillAgent: kill,
   SendAgentMessage: send,
   ExhaustBudget: exhaust

@@ -7,7 +7,13 @@ import { attentionStep } from "../Attention.ts"
 import { attentionSignals } from "../AttentionSignals.ts"
 import { limits } from "../Limits.ts"
 import { monitorStep, observe, signalOf } from "../Monitor.ts"
-import { type MutableAgent, type MutableConversation, type MutableHarness, noUsage } from "../State.ts"
+import {
+  type MutableAgent,
+  type MutableConversation,
+  type MutableHarness,
+  type MutableInstructed,
+  noUsage
+} from "../State.ts"
 import { addTo, findAgent, type Handlers, notice } from "./Parts.ts"
 
 /** An agent of which nothing is known but that it is being brought up. */
@@ -18,6 +24,7 @@ export const blankAgent = (agentId: AgentId): MutableAgent => ({
   parent_id: null,
   name: null,
   instructions: null,
+  prompt: null,
   tools: null,
   budget: null,
   workspace: null,
@@ -51,6 +58,7 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
 })
 
 const dropWords = (agent: MutableAgent): void => {
+  agent.prompt = null
   agent.transcript = []
   agent.effects = []
 }
@@ -101,6 +109,12 @@ const message = (agent: MutableAgent, rune: RuneOf<"agent.message">, content: Co
   })
 }
 
+/** An input that nobody has answered yet stays the last word. */
+const addNote = (agent: MutableAgent, told: MutableInstructed): void => {
+  const at = agent.transcript.findLastIndex((item) => item.type !== "user") + 1
+  agent.transcript.splice(at, 0, { type: "note", ...told })
+}
+
 export const agentHandlers: Handlers<"agent"> = {
   "agent.spawning": (state, rune) => {
     if (findAgent(state, rune.payload.agent_id) !== undefined) return
@@ -113,6 +127,13 @@ export const agentHandlers: Handlers<"agent"> = {
   "agent.ready": (state, rune) => {
     const agent = findAgent(state, rune.payload.agent_id)
     if (agent !== undefined) agent.status = agentLands(agent.status, rune)
+  },
+  "agent.instructed": (state, { event_id, payload }) => {
+    const agent = findAgent(state, payload.agent_id)
+    if (agent === undefined) return
+    const told = { event_id, content: payload.text, parts: payload.parts }
+    if (agent.prompt === null) agent.prompt = told
+    else addNote(agent, told)
   },
   "agent.failed": (state, rune) => {
     const agent = findAgent(state, rune.payload.agent_id)

@@ -117,7 +117,7 @@ const endTurn = (
 
 /** An input that did not fit and was not answered would be in the way of every later turn. */
 const leaveOut = (agent: MutableAgent): void => {
-  const at = agent.transcript.findLastIndex((item) => item.type !== "summary")
+  const at = agent.transcript.findLastIndex((item) => item.type !== "summary" && item.type !== "note")
   const item = agent.transcript[at]
   if (item?.type === "user") item.unfit = true
 }

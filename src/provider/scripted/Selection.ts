@@ -26,7 +26,7 @@ const toolNameOf = (messages: ReadonlyArray<Message>, callId: string): string =>
 }
 
 export const situationOf = (request: ModelRequest): Situation => {
-  const { messages } = request
+  const messages = request.messages.filter((message) => message.role !== "user" || message.note !== true)
   const lastInput = messages.findLastIndex((message) => message.role === "user")
   const result = messages.findLast((message) => message.role === "tool")?.content.at(-1)
   return {

@@ -1,9 +1,17 @@
 /** Runes of an agent's life inside a conversation, native or outside. */
 import * as Schema from "effect/Schema"
 import { MonitorState, MonitorSubState } from "../AgentEvent.ts"
-import { AgentId } from "../Ids.ts"
+import { AgentId, Sha256Hex } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
 import { AgentStats, Amount, Budget, BudgetMeasure, Content, ErrorInfo, JsonValue, Name } from "./shared.ts"
+
+/** One of the things an agent was told: an instruction file by its path, or `environment`, `date`, `git`. */
+export const InstructionPart = Schema.Struct({
+  name: Name,
+  /** Of what it said then; without it, it is there no more. */
+  sha256: Schema.optionalKey(Sha256Hex)
+})
+export type InstructionPart = typeof InstructionPart.Type
 
 export const agentKinds = [
   defineKind("agent.spawning", {
@@ -24,6 +32,11 @@ export const agentKinds = [
     })
   }),
   defineKind("agent.ready", { payload: Schema.Struct({ agent_id: AgentId }) }),
+  /** What the agent's model is told about where it works: first the beginning of its prompt, later what has changed. */
+  defineKind("agent.instructed", {
+    payload: Schema.Struct({ agent_id: AgentId, text: Name, parts: Schema.Array(InstructionPart) }),
+    visibility: "internal"
+  }),
   defineKind("agent.failed", {
     payload: Schema.Struct({ agent_id: AgentId, error: ErrorInfo }),
     runeClass: "terminal"

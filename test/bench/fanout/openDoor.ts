@@ -1,5 +1,6 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
 import { Approvals } from "#src/conversation/Approvals.ts"
+import { PromptView } from "#src/conversation/PromptView.ts"
 import { makeConversations } from "#src/conversation/Runtime.ts"
 import { Shelf } from "#src/conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
@@ -46,6 +47,7 @@ export const openDoor = async (directory: string) => {
       conversations,
       shelf,
       approvals: new Approvals({ conversations, tools }),
+      prompts: new PromptView({ state: (id) => conversations.state(id), contextTokens: () => 32_768 }),
       newId: () => ids.hex16(),
       defaultModel: () => "scripted/stream"
     },

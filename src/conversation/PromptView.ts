@@ -58,7 +58,7 @@ export class PromptView {
     const current = instructed(agent, told)
     return {
       ...{ agent_id, role, model, sent: isSent, notes: notesOf(agent) },
-      instructions: isAlive(agent) ? instructionsOf(state, current) : null,
+      instructions: isSent || isAlive(agent) ? instructionsOf(state, current) : null,
       next: isSent ? (told?.text ?? null) : null,
       parts: [...knownParts(current)].flatMap(([name, sha256]) => (sha256 === undefined ? [] : [{ name, sha256 }]))
     }

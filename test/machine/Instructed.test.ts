@@ -50,9 +50,15 @@ describe("what an agent is told", () => {
     const nobody = "agt_00000000000000ff" as AgentId
     const command = { _tag: "InstructAgent", text: "x", parts: [] } as const
     expect(story.refused({ ...command, agent_id: nobody }).code).toBe("not_found")
-    story.run({ _tag: "KillAgent", agent_id: story.root, reason: "over", force: true })
-    expect(story.refused({ ...command, agent_id: story.root }).code).toBe("invalid_state")
-    expect(story.agent.prompt).toBe(null)
+    const worker = "agt_00000000000000aa" as AgentId
+    story.run({
+      _tag: "SpawnAgent",
+      spec: { agent_id: worker, role: "worker", model: "scripted/demo", parent_id: story.root }
+    })
+    story.run({ ...command, agent_id: worker })
+    story.run({ _tag: "KillAgent", agent_id: worker, reason: "over", force: true })
+    expect(story.refused({ ...command, agent_id: worker }).code).toBe("invalid_state")
+    expect(story.state.agents.map(({ prompt }) => prompt?.content)).toEqual(["first", undefined])
     const head = story.state.head
     story.tell("agent.instructed", { agent_id: nobody, text: "x", parts: [] })
     expect(story.state.head).toBe(head + 1)

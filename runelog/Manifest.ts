@@ -90,6 +90,13 @@ const applyRecord = ({ items, logs }: ManifestContent, record: ManifestRecord): 
   if (record.kind === kind.itemGone) items.delete(record.name)
 }
 
+/** What the record of the same thing takes, as it is now. */
+const bytesNow = ({ items, logs }: ManifestContent, { kind: which, name }: ManifestRecord): number => {
+  const isLog = which === kind.log || which === kind.logGone
+  const value = isLog ? (logs.has(name) ? "" : undefined) : items.get(name)
+  return value === undefined ? 0 : RECORD_HEADER_BYTES + name.length + value.length
+}
+
 /** Applies every record; returns the offset of the first one that is not whole, or the checksum of the last. */
 const decodeRecords = (
   { buffer, view }: Bytes,
@@ -168,10 +175,15 @@ export class Manifest {
   private readonly content: ManifestContent
   private file: DiskFile | undefined
   private writing: Promise<void> = Promise.resolve()
+  /** A change of meta failed, which may be on the disk all the same: what it names must not be touched. */
+  private isDoubtful = false
+  /** What a file takes that says only what is true now. */
+  private liveBytes: number
 
   constructor(options: ManifestOptions, content: ManifestContent) {
     this.options = options
     this.content = content
+    this.liveBytes = recordsOf(content).reduce((bytes, record) => bytes + bytesNow(content, record), 0)
   }
 
   /** What is recorded of a log; nothing when no such log has to be there. */
@@ -202,21 +214,30 @@ export class Manifest {
   }
 
   private async write(change: ManifestChange, meta: MetaChange): Promise<void> {
+    if (this.isDoubtful) await this.settleDoubt()
     const place = this.options.meta.state.manifest
     const records = recordsOf(change)
     const isWasteful = place.bytes > WASTE_BYTES && place.bytes > 2 * this.liveBytes
     const next =
       place.generation === 0 || isWasteful ? await this.rewrite(place, records) : await this.append(place, records)
+    this.isDoubtful = true
     await this.options.meta.update({ ...meta, manifest: next })
-    for (const record of records) applyRecord(this.content, record)
+    this.isDoubtful = false
+    for (const record of records) this.apply(record)
     if (next.generation !== place.generation && place.generation > 0) await this.drop(place.generation)
   }
 
-  private get liveBytes(): number {
-    let bytes = 0
-    for (const name of this.content.logs.keys()) bytes += RECORD_HEADER_BYTES + name.length
-    for (const [name, value] of this.content.items) bytes += RECORD_HEADER_BYTES + name.length + value.length
-    return bytes
+  /** Makes durable that what meta said before its last change still counts; what that change named is free then. */
+  private async settleDoubt(): Promise<void> {
+    await this.options.meta.update({})
+    this.isDoubtful = false
+    await this.closeFile()
+  }
+
+  private apply(record: ManifestRecord): void {
+    this.liveBytes -= bytesNow(this.content, record)
+    applyRecord(this.content, record)
+    this.liveBytes += bytesNow(this.content, record)
   }
 
   private async append(place: ManifestPlace, records: ReadonlyArray<ManifestRecord>): Promise<ManifestPlace> {
@@ -262,6 +283,10 @@ export class Manifest {
 
   async close(): Promise<void> {
     await this.writing
+    await this.closeFile()
+  }
+
+  private async closeFile(): Promise<void> {
     await this.file?.close()
     this.file = undefined
   }

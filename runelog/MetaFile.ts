@@ -119,12 +119,17 @@ export class MetaFile {
     this.slot = slot
   }
 
-  /** Opens the file of an existing directory. */
+  /**
+   * Opens the file of an existing directory. Of a writer that was killed, the newest slot may be in memory only: it is
+   * synced, for the next change takes the place of the other one.
+   */
   static async open(disk: Disk, directory: string): Promise<MetaFile> {
     const path = `${directory}/${META_NAME}`
     const file = await disk.open(path, "write")
     try {
-      return new MetaFile(file, path, await readSlots(file, path))
+      const slot = await readSlots(file, path)
+      await file.sync().catch(syncFailed(path))
+      return new MetaFile(file, path, slot)
     } catch (error) {
       await file.close()
       throw error

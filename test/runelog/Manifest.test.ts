@@ -67,6 +67,38 @@ describe("the manifest", () => {
     expect([[...logs.keys()], logs.get("a")?.head, items.size]).toEqual([["a"], 12, 0])
   })
 
+  it.each([{ rounds: 0 }, { rounds: 3 }])(
+    "stays readable where a change of meta failed and is on the disk all the same (written $rounds times before)",
+    async ({ rounds }) => {
+      const disk = new DiskSim()
+      const runelog = await openSmall({ disk })
+      const items = (value: string) =>
+        new Map(Array.from({ length: 300 }, (_, at) => [`item-${at}`, value.repeat(1000)] as const))
+      for (let round = 0; round < rounds; round++) await runelog.recordItems(items("x"))
+      const writes: Array<string> = []
+      disk.onOperation = ({ operation, path }) => void (operation === "write" && writes.push(path))
+      await runelog.recordItems(items("y"))
+      const after = writes.findIndex((path) => path.startsWith(`${directory}/meta`))
+      disk.failNext("write", { code: "ENOSPC", after, partialBytes: 4096 })
+      expect(await errorOf(runelog.recordItems(items("z")))).toBeInstanceOf(DiskFull)
+      const letter = async (found: DiskSim): Promise<string | undefined> =>
+        (await manifestOf(found)).items.get("item-299")?.slice(0, 1)
+      expect(await letter(disk)).toBe("z")
+      let cuts = 0
+      disk.onOperation = () => {
+        cuts += 1
+        for (let seed = 0; seed < 8; seed++) left.push(disk.crash(seed))
+      }
+      const left: Array<DiskSim> = [disk.crash(1)]
+      await runelog.recordItems(items("w"))
+      disk.onOperation = () => undefined
+      expect(cuts).toBeGreaterThan(3)
+      for (const found of left) expect(["y", "z", "w"]).toContain(await letter(found))
+      expect(await letter(disk)).toBe("w")
+      await runelog.close()
+    }
+  )
+
   it("is written anew when most of it is old, and stays what it was", async () => {
     const disk = new DiskSim()
     const runelog = await openSmall({ disk })

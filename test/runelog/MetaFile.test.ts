@@ -46,6 +46,26 @@ describe("meta", () => {
     expect(again.state).toMatchObject({ floor: 7, sequence: 9, clean: false })
   })
 
+  it("is durable once it was opened, also where its writer was killed before a sync", async () => {
+    const disk = new DiskSim()
+    await disk.makeDirectory(directory)
+    await disk.syncDirectory("/")
+    const meta = await MetaFile.create(disk, directory, id)
+    await meta.update({ floor: 2 })
+    disk.onOperation = ({ operation }) => {
+      if (operation === "sync") disk.powerOff()
+    }
+    await errorOf(meta.update({ floor: 3 }))
+    const killed = disk.killProcess()
+    expect((await MetaFile.open(killed, directory)).state.floor).toBe(3)
+    for (let seed = 0; seed < 32; seed++) {
+      expect((await MetaFile.read(killed.crash(seed), directory)).floor, `seed ${seed}`).toBe(3)
+    }
+    const refused = killed.killProcess()
+    refused.failNext("sync", { code: "EIO" })
+    expect(await errorOf(MetaFile.open(refused, directory))).toBeInstanceOf(SyncFailed)
+  })
+
   it("falls back to the slot before when the newest is torn", async () => {
     const { disk, meta } = await created()
     await meta.update({ floor: 2 })

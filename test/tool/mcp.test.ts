@@ -29,7 +29,7 @@ describe("an MCP server", { timeout: 40_000 }, () => {
     const host = await open(bad("dies_in_call"))
     await host.ready()
     const outcome = await host.call("bad__act")
-    expect(outcome).toMatchObject({ status: "error", error: { code: "mcp_server_gone", source: "tool" } })
+    expect(outcome).toMatchObject({ status: "unknown", error: { code: "mcp_server_gone", source: "tool" } })
     expect(outcome.error?.message).toMatch(/exit code 3; it said: out of luck; it is not known/)
     expect(await host.call("bad__act")).toMatchObject({ error: { code: "mcp_server_gone" } })
     expect(host.troubles).toHaveLength(2)
@@ -58,7 +58,7 @@ describe("an MCP server", { timeout: 40_000 }, () => {
     const host = await open(bad(mode))
     await host.ready()
     const outcome = await host.call("bad__act")
-    expect(outcome).toMatchObject({ status: "error", error: { code: "mcp_server_gone" } })
+    expect(outcome).toMatchObject({ status: "unknown", error: { code: "mcp_server_gone" } })
     expect(outcome.error?.message).toMatch(reason)
     await expect.poll(() => alive(mode), { timeout: 5_000 }).toEqual([])
   })
@@ -267,17 +267,21 @@ describe("an MCP server at an address", { timeout: 20_000 }, () => {
     capabilities: { tools: {} },
     serverInfo: { name: "web", version: "1" }
   }
-  const resultOf = (method: string | undefined): object =>
+  const resultOf = (method: string | undefined, annotations: object = {}): object =>
     method === "initialize"
       ? hello
       : method === "tools/list"
-        ? { tools: [{ name: "act", inputSchema: { type: "object" } }] }
+        ? { tools: [{ name: "act", inputSchema: { type: "object" }, annotations }] }
         : { content: [{ type: "text", text: "done" }] }
 
   const json = (response: ServerResponse, value: object): void =>
     void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value))
 
-  const serve = async (onCall: Reply, onGet?: (request: IncomingMessage, response: ServerResponse) => void) => {
+  const serve = async (
+    onCall: Reply,
+    onGet?: (request: IncomingMessage, response: ServerResponse) => void,
+    annotations?: object
+  ) => {
     const server = createServer(async (request, response) => {
       if (request.method !== "POST")
         return onGet === undefined ? void response.writeHead(405).end() : onGet(request, response)
@@ -286,7 +290,7 @@ describe("an MCP server at an address", { timeout: 20_000 }, () => {
       const body = JSON.parse(text) as { readonly id?: number; readonly method?: string }
       if (body.id === undefined || body.method === undefined) return void response.writeHead(202).end()
       if (body.method === "tools/call") return onCall(body, response, request)
-      json(response, { jsonrpc: "2.0", id: body.id, result: resultOf(body.method) })
+      json(response, { jsonrpc: "2.0", id: body.id, result: resultOf(body.method, annotations) })
     })
     http = server
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -314,28 +318,81 @@ describe("an MCP server at an address", { timeout: 20_000 }, () => {
     expect(host.progress).toEqual(["1/2\n"])
   })
 
-  it.each<readonly [string, Reply, RegExp]>([
-    ["fails", (_body, response) => void response.writeHead(500).end("broken"), /HTTP 500: broken/],
+  const cases: ReadonlyArray<readonly [string, "error" | "unknown", Reply, RegExp]> = [
+    ["fails", "unknown", (_body, response) => void response.writeHead(500).end("broken"), /HTTP 500: broken/],
+    ["fails behind a proxy", "unknown", (_body, response) => void response.writeHead(502).end(), /HTTP 502/],
+    [
+      "fails in the words of the protocol",
+      "unknown",
+      ({ id }, response) =>
+        void response
+          .writeHead(503, { "content-type": "application/json" })
+          .end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message: "half done" } })),
+      /HTTP 503: half done/
+    ],
+    ["refuses", "error", (_body, response) => void response.writeHead(403).end("no"), /HTTP 403: no/],
+    ["asks to wait", "error", (_body, response) => void response.writeHead(429).end(), /HTTP 429/],
+    [
+      "is an error",
+      "error",
+      ({ id }, response) => json(response, { jsonrpc: "2.0", id, error: { code: -32_602, message: "bad word" } }),
+      /bad word/
+    ],
     [
       "sends elsewhere",
+      "error",
       (_body, response) => void response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
       /HTTP 302/
     ],
-    ["says nothing", (_body, response) => void response.writeHead(200).end(), /answered with nothing/],
+    ["says nothing", "unknown", (_body, response) => void response.writeHead(200).end(), /answered with nothing/],
+    ["is only taken", "unknown", (_body, response) => void response.writeHead(202).end(), /.+/],
     [
       "says something else",
+      "unknown",
       (_body, response) => void response.writeHead(200, { "content-type": "text/html" }).end("<p>"),
       /text\/html/
     ],
     [
       "is no JSON",
+      "unknown",
       (_body, response) => void response.writeHead(200, { "content-type": "application/json" }).end("{"),
       /not the protocol/
     ],
-    ["breaks off", (_body, response) => void response.writeHead(200, stream).end(": hello\n\n"), /broke off/],
-    ["hangs up", (_body, response) => void response.destroy(), /.+/],
+    [
+      "is cut",
+      "unknown",
+      (_body, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-length": "900" })
+        response.write('{"jsonrpc":"2.0"', () => response.destroy())
+      },
+      /.+/
+    ],
+    [
+      "breaks off",
+      "unknown",
+      (_body, response) => void response.writeHead(200, stream).end(": hello\n\n"),
+      /broke off/
+    ],
+    [
+      "breaks off with a reset",
+      "unknown",
+      (_body, response) => {
+        response.writeHead(200, stream)
+        response.write(": hello\n\n", () => response.socket?.resetAndDestroy())
+      },
+      /.+/
+    ],
+    [
+      "breaks off and is not known any more",
+      "unknown",
+      (_body, response) => void response.writeHead(200, stream).end("id: 7\nretry: 10\ndata:\n\n"),
+      /HTTP 405/
+    ],
+    ["hangs up", "unknown", (_body, response) => void response.destroy(), /.+/],
+    ["is a reset", "unknown", (_body, response) => void response.socket?.resetAndDestroy(), /.+/],
     [
       "is endless",
+      "unknown",
       (_body, response) => {
         response.writeHead(200, stream).write("data: ")
         const pour = (): void => {
@@ -346,11 +403,48 @@ describe("an MCP server at an address", { timeout: 20_000 }, () => {
       },
       /too long/
     ]
-  ])("whose answer %s gives a typed error, once", async (_name, reply, reason) => {
-    const host = await serve(reply)
+  ]
+
+  it.each(cases)("whose answer %s ends the call as %s, once", async (_name, status, reply, reason) => {
+    let calls = 0
+    const host = await serve((...call) => {
+      calls += 1
+      reply(...call)
+    })
     const outcome = await host.call("bad__act")
-    expect(outcome.status).toBe("error")
+    expect(outcome.status).toBe(status)
     expect(outcome.error?.message).toMatch(reason)
+    expect(outcome.error?.message.includes("it is not known whether the call took effect")).toBe(status === "unknown")
+    expect(calls).toBe(1)
+  })
+
+  it("whose session is over while an answer is awaited is not asked again", async () => {
+    let calls = 0
+    const host = await serve(
+      (_body, response) => {
+        calls += 1
+        response.writeHead(200, { ...stream, "mcp-session-id": "s1" }).end("id: 7\nretry: 10\ndata:\n\n")
+      },
+      (_request, response) => void response.writeHead(404).end()
+    )
+    expect(await host.call("bad__act")).toMatchObject({ status: "unknown", error: { code: "mcp_server_gone" } })
+    expect(calls).toBe(1)
+  })
+
+  it("that only reads fails with an error when its answer does not come", async () => {
+    const host = await serve((_body, response) => void response.destroy(), undefined, { readOnlyHint: true })
+    expect(await host.call("bad__act")).toMatchObject({ status: "error", error: { code: "mcp_server_gone" } })
+  })
+
+  it("that cannot be reached has done nothing, and says so", async () => {
+    const host = await serve((_body, response) => void response.destroy())
+    http?.closeAllConnections()
+    await new Promise<void>((resolve) => http?.close(() => resolve()))
+    // The first may go out on a connection that is just being closed, which nobody can tell from one that broke.
+    await host.call("bad__act")
+    const outcome = await host.call("bad__act")
+    expect(outcome).toMatchObject({ status: "error", error: { code: "mcp_unavailable" } })
+    expect(outcome.error?.message).not.toContain("it is not known")
   })
 
   it("whose stream breaks off is taken up from its last event", async () => {

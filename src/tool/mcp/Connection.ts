@@ -1,10 +1,11 @@
 // One MCP server for one conversation, across all its lives: opened when it is first needed, opened again when it was
 // lost, later each time it is lost again. Its tools are remembered meanwhile. Whatever the server does, a call has
 // exactly one outcome.
+import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { ToolContext, ToolOutcome } from "../Port.ts"
 import type { Input } from "../Tool.ts"
 import { outcomeOf } from "./Content.ts"
-import { asMcpError, McpError } from "./Errors.ts"
+import { asMcpError, inDoubt, McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { offeredName } from "./Names.ts"
 import { Session, type SessionOptions } from "./Session.ts"
@@ -19,15 +20,22 @@ export interface ConnectionOptions extends Omit<SessionOptions, "onChanged" | "o
   readonly onTrouble: (message: string) => void
 }
 
+export interface CalledTool {
+  /** The name under which it is offered. */
+  readonly name: string
+  readonly effect_class: EffectClass
+}
+
 const backoffMs = (failures: number): number =>
   failures === 0 ? 0 : Math.min(mcpLimits.backoffMaxMs, mcpLimits.backoffFirstMs * 2 ** Math.min(failures - 1, 20))
 
-const failureOf = (server: string, error: McpError): ToolOutcome => {
+/** Of what can be repeated, the lack of an answer is an error; of what cannot, nobody knows whether it happened. */
+const failureOf = (server: string, effectClass: EffectClass, error: McpError): ToolOutcome => {
   if (error.failure === "mcp_cancelled") return { status: "cancelled" }
-  const doubt = error.failure === "mcp_server_gone" ? "; it is not known whether the call took effect" : ""
+  const doubt = error.isInDoubt ? "; it is not known whether the call took effect" : ""
   const message = `the MCP server ${server}: ${error.message}`.slice(0, 2_000).toWellFormed()
   return {
-    status: "error",
+    status: error.isInDoubt && effectClass === "effect" ? "unknown" : "error",
     error: { code: error.failure, message: `${message}${doubt}`, retryable: false, source: "tool" }
   }
 }
@@ -128,7 +136,8 @@ export class McpConnection {
     } catch (error) {
       const failure = asMcpError(error, "mcp_unavailable")
       this.noteFailure(failure.message)
-      throw failure
+      // Whatever became of the greeting: of the call nothing was said yet.
+      throw new McpError(failure.failure, failure.message)
     }
   }
 
@@ -178,7 +187,8 @@ export class McpConnection {
   }
 
   /** Runs a tool by the name under which it is offered, to its one outcome. */
-  async call(offered: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  async call(tool: CalledTool, input: Input, context: ToolContext): Promise<ToolOutcome> {
+    const { effect_class: effectClass, name: offered } = tool
     this.usedMs = this.options.monotonicMs()
     try {
       return await this.attempt(offered, input, context).catch((error: unknown) => {
@@ -186,7 +196,8 @@ export class McpConnection {
         return isOver ? this.attempt(offered, input, context) : Promise.reject(error)
       })
     } catch (error) {
-      return failureOf(this.settings.name, asMcpError(error, "mcp_server_gone"))
+      const failure = error instanceof McpError ? error : inDoubt(error, "mcp_server_gone")
+      return failureOf(this.settings.name, effectClass, failure)
     } finally {
       this.usedMs = this.options.monotonicMs()
     }

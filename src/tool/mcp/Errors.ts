@@ -21,12 +21,26 @@ export class McpError extends Error {
   readonly failure: McpFailure
   /** The code of a JSON-RPC error. */
   readonly rpcCode: number | undefined
+  /** The request may have been heard and acted upon, and the answer is missing or cannot be read. */
+  readonly isInDoubt: boolean
 
-  constructor(failure: McpFailure, message: string, rpcCode?: number) {
+  constructor(failure: McpFailure, message: string, more: McpErrorDetail = {}) {
     super(message)
     this.failure = failure
-    this.rpcCode = rpcCode
+    this.rpcCode = more.rpcCode
+    this.isInDoubt = more.isInDoubt ?? false
   }
+}
+
+export interface McpErrorDetail {
+  readonly rpcCode?: number
+  readonly isInDoubt?: boolean
+}
+
+/** The same, of a request that may have been acted upon. It must not be asked again, whatever became of the session. */
+export const inDoubt = (error: unknown, failure: McpFailure): McpError => {
+  const { failure: known, message } = asMcpError(error, failure)
+  return new McpError(known === "mcp_session_over" ? "mcp_server_gone" : known, message, { isInDoubt: true })
 }
 
 export const asMcpError = (error: unknown, failure: McpFailure): McpError =>

@@ -245,7 +245,7 @@ export class McpTools implements ToolSource {
       }),
       run: async (input, context) => {
         await endOrphans(context, (callId) => this.isAsking(context.conversation_id, callId))
-        return connection.call(name, input, context)
+        return connection.call({ name, effect_class: effectClassOf(info) }, input, context)
       }
     }
   }

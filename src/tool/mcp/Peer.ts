@@ -49,6 +49,7 @@ export class Peer {
     const peer = new Peer(handlers)
     peer.transport = await open({
       onMessage: (message) => peer.receive(message),
+      onUnanswered: (id, error) => peer.waiting.get(id)?.reject(error),
       onClosed: (reason) => peer.finish(reason)
     })
     return peer
@@ -112,7 +113,8 @@ export class Peer {
         this.waiting.get(message.id)?.resolve(message.result)
         break
       case "error": {
-        const error = new McpError("mcp_error", message.message.slice(0, 2_000).toWellFormed(), message.code)
+        const told = message.message.slice(0, 2_000).toWellFormed()
+        const error = new McpError("mcp_error", told, { rpcCode: message.code })
         if (message.id !== null) this.waiting.get(message.id)?.reject(error)
         break
       }
@@ -154,7 +156,8 @@ export class Peer {
   private finish(reason: string): void {
     if (this.ended !== undefined) return
     this.ended = reason
-    for (const { reject } of this.waiting.values()) reject(new McpError("mcp_server_gone", reason))
+    const lost = new McpError("mcp_server_gone", reason, { isInDoubt: true })
+    for (const { reject } of this.waiting.values()) reject(lost)
     for (const cancel of this.answering.values()) cancel.abort()
     this.handlers.onClosed(reason)
   }

@@ -94,7 +94,7 @@ class StdioTransport implements Transport {
 
   async send(message: Json): Promise<void> {
     const isHandedOver = !this.isOver && (await this.process?.write(`${JSON.stringify(message)}\n`))
-    if (isHandedOver !== true) throw new McpError("mcp_server_gone", "it no longer reads")
+    if (isHandedOver !== true) throw new McpError("mcp_server_gone", "it no longer reads", { isInDoubt: true })
   }
 
   agreed(): void {}

@@ -1,7 +1,7 @@
 // An MCP server at an address, over Streamable HTTP: every message is a POST, answered with JSON or with a stream of
 // events; another stream, where the server offers one, brings what it says by itself. A stream that breaks off is taken
 // up from its last event. Redirects are not followed: what was configured is what is spoken to.
-import { McpError } from "./Errors.ts"
+import { inDoubt, McpError } from "./Errors.ts"
 import { bodyText, serverEvents } from "./EventStream.ts"
 import { mcpLimits } from "./Limits.ts"
 import { type Json, type MessageId, parseMessages } from "./Message.ts"
@@ -26,6 +26,13 @@ interface Exchange {
 const resumesMax = 5
 const retryMsMax = 10_000
 
+/** What goes wrong before a connection is there: nothing was said yet. Whatever is not listed may have happened later. */
+const beforeConnection =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOSTUNREACH|ENETUNREACH|EADDR|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_INVALID|UND_ERR_INVALID_ARG|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS_CERT)/u
+
+const wasNeverSent = (cause: unknown): boolean =>
+  beforeConnection.test(String((cause as { readonly code?: unknown } | null | undefined)?.code))
+
 const mediaTypeOf = (response: Response): string =>
   (response.headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase()
 
@@ -37,6 +44,8 @@ class HttpTransport implements Transport {
   private session: string | undefined
   private version: string | undefined
   private isOver = false
+  /** Requests and answers under way. */
+  private readonly exchanges = new Set<Promise<void>>()
 
   constructor(options: HttpOptions, listener: TransportListener) {
     this.options = options
@@ -58,11 +67,24 @@ class HttpTransport implements Transport {
       return await fetch(this.options.url, { ...init, redirect: "manual", signal: this.closing.signal })
     } catch (error) {
       const { cause, message } = error as Error
-      throw new McpError("mcp_unavailable", cause instanceof Error ? cause.message : message)
+      const reason = cause instanceof Error && cause.message !== "" ? cause.message : message
+      if (wasNeverSent(cause)) throw new McpError("mcp_unavailable", reason)
+      throw new McpError("mcp_server_gone", reason, { isInDoubt: true })
     }
   }
 
-  async send(message: Json): Promise<void> {
+  send(message: Json): Promise<void> {
+    return this.tracked(this.post(message))
+  }
+
+  private tracked(work: Promise<void>): Promise<void> {
+    this.exchanges.add(work)
+    const done = (): void => void this.exchanges.delete(work)
+    work.then(done, done)
+    return work
+  }
+
+  private async post(message: Json): Promise<void> {
     if (this.isOver) throw new McpError("mcp_server_gone", "the connection is over")
     const response = await this.fetch({
       method: "POST",
@@ -74,7 +96,7 @@ class HttpTransport implements Transport {
     const { id, method } = message
     const awaited = typeof method === "string" && (typeof id === "string" || typeof id === "number") ? id : undefined
     if (awaited === undefined) return void response.body?.cancel()
-    void this.answer(response, awaited)
+    void this.tracked(this.answer(response, awaited))
   }
 
   private async checkStatus(response: Response): Promise<void> {
@@ -86,20 +108,23 @@ class HttpTransport implements Transport {
       throw new McpError("mcp_session_over", "it no longer knows the session")
     const told = parseMessages(text)?.find(({ type }) => type === "error")
     const reason = told?.type === "error" ? told.message : text.slice(0, 200)
-    throw new McpError(status >= 300 && status < 400 ? "mcp_unavailable" : "mcp_error", `HTTP ${status}: ${reason}`)
+    const failure = status >= 300 && status < 400 ? "mcp_unavailable" : "mcp_error"
+    // What failed inside, or behind a proxy, may have done its work before.
+    throw new McpError(failure, `HTTP ${status}: ${reason}`, { isInDoubt: status >= 500 })
   }
 
   /** Hears the answer to one request, to its end. */
   private async answer(response: Response, awaited: MessageId): Promise<void> {
     const exchange: Exchange = { awaited, isAnswered: false, lastEventId: undefined, retryMs: mcpLimits.backoffFirstMs }
-    let reason = "the answer broke off"
+    let failure = new McpError("mcp_server_gone", "the answer broke off", { isInDoubt: true })
     try {
       if (response.body !== null) await this.hear(response, response.body, exchange)
       for (let tries = 0; this.isResumable(exchange) && tries < resumesMax; tries += 1) await this.resume(exchange)
     } catch (error) {
-      reason = error instanceof Error ? error.message : reason
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+      failure = inDoubt(error instanceof McpError ? error : cause, "mcp_server_gone")
     }
-    if (!exchange.isAnswered) this.listener.onMessage({ type: "error", id: awaited, code: 0, message: reason })
+    if (!exchange.isAnswered) this.listener.onUnanswered(awaited, failure)
   }
 
   private isResumable({ isAnswered, lastEventId }: Exchange): boolean {
@@ -165,14 +190,20 @@ class HttpTransport implements Transport {
         failures = 0
       } catch (error) {
         if (!(error instanceof McpError)) return
-        if (error.failure === "mcp_session_over") return this.finish(error.message)
+        if (error.failure === "mcp_session_over") return this.finishAfterExchanges(error.message)
         // A server that offers no such stream says so at once.
-        if (error.failure !== "mcp_unavailable") return
+        if (error.failure !== "mcp_unavailable" && error.failure !== "mcp_server_gone") return
         failures += 1
       }
       const isShort = this.options.monotonicMs() - startedMs < 1_000
       exchange.retryMs = isShort ? Math.min(exchange.retryMs * 2, retryMsMax) : mcpLimits.backoffFirstMs
     }
+  }
+
+  /** What is under way learns for itself what became of it: asked too late for the session, it has done nothing. */
+  private async finishAfterExchanges(reason: string): Promise<void> {
+    await Promise.allSettled(this.exchanges)
+    this.finish(reason)
   }
 
   private finish(reason: string): void {

@@ -1,8 +1,11 @@
 // A way to and from one MCP server. It ends once and says why; it is never used again after that.
-import type { Json, Message } from "./Message.ts"
+import type { McpError } from "./Errors.ts"
+import type { Json, Message, MessageId } from "./Message.ts"
 
 export interface TransportListener {
   readonly onMessage: (message: Message) => void
+  /** A request was handed over, and its answer will not come. */
+  readonly onUnanswered: (id: MessageId, error: McpError) => void
   /** It is over, for this reason. Nothing comes after it. */
   readonly onClosed: (reason: string) => void
 }

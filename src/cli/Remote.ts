@@ -10,6 +10,8 @@ export interface RemoteParts {
   /** Where the server is: what the flags say, else what a running server wrote down; undefined when there is none. */
   readonly endpoint: (flags: { readonly data?: string; readonly url?: string }) => Promise<Endpoint | undefined>
   readonly workingDirectory: () => string
+  /** The bytes of a file that is sent along; rejects with what is wrong with it. */
+  readonly readFile: (path: string) => Promise<Uint8Array>
 }
 
 export const remoteOptions = {

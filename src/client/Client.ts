@@ -10,6 +10,7 @@ import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
 import { type AttentionUpdate, attention, type LinkSource, type TailOptions, tail } from "./Subscription.ts"
 import { type ClientTool, type RegisteredTools, type ToolHost, ToolRegistration } from "./Tools.ts"
+import { type Uploaded, upload } from "./Upload.ts"
 import { type Answer, type Fields, type OperationName, readingOperations, type TailItem, type Welcome } from "./Wire.ts"
 
 export { errorCodes, exitCodes } from "../wire/Codes.ts"
@@ -19,6 +20,7 @@ export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"
 export type { ClientTool, RegisteredTools, ToolAnswer, ToolCallInfo } from "./Tools.ts"
+export type { Uploaded } from "./Upload.ts"
 export type * from "./Wire.ts"
 
 export type ConnectionChange =
@@ -122,6 +124,14 @@ export class Client {
         if (busy > clientLimits.busyRetriesMax || !(await this.waitBusy(error, signal))) throw error
       }
     }
+  }
+
+  /** Bytes of an image or a file for a message to name: `{ type: "image", blob }`. For what is too large for a message. */
+  async upload(bytes: Uint8Array): Promise<Uploaded> {
+    const { endpoint } = this.options
+    const where = typeof endpoint === "function" ? await endpoint() : endpoint
+    if (where === undefined) throw new NoServer("", "there is no server to upload to")
+    return upload(where, bytes)
   }
 
   /** The conversation rune by rune, across restarts of the server, each exactly once and in order. */

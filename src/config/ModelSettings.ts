@@ -12,6 +12,9 @@ export interface ModelSetting {
   readonly contextTokens?: number
   readonly maxOutputTokens?: number
   readonly thinking?: "adaptive" | "budget" | "none"
+  /** Whether it can be shown images, and documents. */
+  readonly images?: boolean
+  readonly files?: boolean
   /** Micro-USD per million tokens. */
   readonly price?: ModelPriceSetting
 }
@@ -23,7 +26,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const microUsdPerUsd = 1_000_000
 const thinkings = ["adaptive", "budget", "none"] as const
-const modelFields = ["context_tokens", "max_output_tokens", "thinking", "price"]
+const modelFields = ["context_tokens", "max_output_tokens", "thinking", "images", "files", "price"]
 const priceFields = ["input", "cached_input", "cache_write", "output"]
 
 const fieldsOf = (setting: string, value: unknown, known: ReadonlyArray<string>, invalid: Invalid): Fields => {
@@ -44,6 +47,11 @@ const thinkingOf = (setting: string, value: unknown, invalid: Invalid): ModelSet
   const thinking = thinkings.find((one) => one === value)
   if (value !== undefined && thinking === undefined) throw invalid(setting, `it must be one of ${thinkings.join(", ")}`)
   return thinking
+}
+
+const abilityOf = (setting: string, value: unknown, invalid: Invalid): boolean | undefined => {
+  if (value === undefined || typeof value === "boolean") return value
+  throw invalid(setting, "it must be true or false")
 }
 
 const priceOf = (setting: string, value: unknown, invalid: Invalid): ModelPriceSetting | undefined => {
@@ -68,11 +76,15 @@ const modelOf = (setting: string, value: unknown, invalid: Invalid): ModelSettin
   const contextTokens = tokensOf(`${setting}.context_tokens`, fields["context_tokens"], invalid)
   const maxOutputTokens = tokensOf(`${setting}.max_output_tokens`, fields["max_output_tokens"], invalid)
   const thinking = thinkingOf(`${setting}.thinking`, fields["thinking"], invalid)
+  const images = abilityOf(`${setting}.images`, fields["images"], invalid)
+  const files = abilityOf(`${setting}.files`, fields["files"], invalid)
   const price = priceOf(`${setting}.price`, fields["price"], invalid)
   return {
     ...(contextTokens === undefined ? {} : { contextTokens }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(thinking === undefined ? {} : { thinking }),
+    ...(images === undefined ? {} : { images }),
+    ...(files === undefined ? {} : { files }),
     ...(price === undefined ? {} : { price })
   }
 }

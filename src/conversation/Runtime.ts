@@ -59,6 +59,8 @@ export interface RuntimeOptions {
   readonly snapshots?: SnapshotPort
   /** Where outputs go that are too long for a result. */
   readonly keepOutput?: (output: string) => Promise<BlobRef>
+  /** Where images and documents of tools go. */
+  readonly keepMedia?: EngineOptions["keepMedia"]
   readonly registry: Registry
   readonly tools: ToolPort
   /** What agents are told about where they work; nothing, without one. */
@@ -137,7 +139,8 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   monotonicMs: options.monotonicMs ?? (() => performance.now()),
   random: options.random ?? Math.random,
   deltaEveryMs: options.deltaEveryMs ?? turnLimits.deltaEveryMs,
-  ...(options.keepOutput === undefined ? {} : { keepOutput: options.keepOutput })
+  ...(options.keepOutput === undefined ? {} : { keepOutput: options.keepOutput }),
+  ...(options.keepMedia === undefined ? {} : { keepMedia: options.keepMedia })
 })
 
 const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: Employer): Workers => {

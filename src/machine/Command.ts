@@ -9,6 +9,7 @@ import type { PayloadOf } from "../rune/Kinds.ts"
 import type { HookStatus } from "../rune/kinds/hook.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
+  Attachment,
   BlobRef,
   Budget,
   BudgetMeasure,
@@ -286,6 +287,7 @@ export type ToolRequest =
       readonly status: "success" | "error" | "timeout" | "cancelled" | "unknown" | "sandbox_violation"
       readonly output?: string
       readonly output_blob?: BlobRef
+      readonly attachments?: ReadonlyArray<Attachment>
       readonly error?: ErrorInfo
       readonly exit_code?: number
       readonly duration_ms: number

@@ -4,8 +4,9 @@
  * Every call in the list has its output and every output its call, whatever the
  * log went through; anything else would make a provider refuse the conversation.
  */
+import { attachmentText, contentText } from "../rune/Content.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
-import type { Content, ErrorInfo } from "../rune/kinds/shared.ts"
+import type { Attachment, Content, ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../rune/kinds/tool.ts"
 import type { AssistantItem } from "../rune/kinds/turn.ts"
 import { effectsText, shortened } from "./DoneEffects.ts"
@@ -44,6 +45,7 @@ export type RequestMessage =
       readonly tool_name: string
       readonly status: ToolResultStatus
       readonly content: string
+      readonly attachments?: ReadonlyArray<Attachment>
     }
 
 const usableWireId = /^[A-Za-z0-9_-]{1,64}$/u
@@ -87,12 +89,44 @@ export const toolContent = (record: CallRecord): { readonly status: ToolResultSt
   return { status: result.status, content: lines.join("\n") }
 }
 
+/** Of a turn, or of a retry, whose request was refused for an image or a file in it. */
+export const ATTACHMENT_REFUSED = "attachment_refused"
+
+const refusedText = (part: Parameters<typeof attachmentText>[0]): string =>
+  `[${attachmentText(part)}: the provider refused it, and it is not shown]`
+
+/** What a call that went well brought besides its words; a failure is told in words alone. */
+const answerOf = (
+  record: CallRecord,
+  isRefused: boolean
+): Pick<Extract<RequestMessage, { readonly role: "tool" }>, "attachments" | "content" | "status"> => {
+  const told = toolContent(record)
+  const attachments = record.result?.attachments as ReadonlyArray<Attachment> | undefined
+  if (attachments === undefined || told.status !== "success") return told
+  if (!isRefused) return { ...told, attachments }
+  return { ...told, content: [told.content, ...attachments.map(refusedText)].join("\n") }
+}
+
+/** A message without what the provider refused to take with it. */
+const withoutRefused = (content: Content): Content =>
+  typeof content === "string"
+    ? content
+    : content.map((part) =>
+        part.type === "text" || (part.type === "file" && part.text !== undefined)
+          ? part
+          : { type: "text", text: refusedText(part) }
+      )
+
 interface Assembly {
   readonly messages: Array<RequestMessage>
   readonly wireIds: ReadonlyMap<CallId, string>
   /** What was done and is not among the messages. */
   readonly effects: string
+  /** The attachments of items up to this event were refused. */
+  readonly refusedUpto: number
 }
+
+const isRefused = ({ refusedUpto }: Assembly, { event_id: eventId }: TranscriptItem): boolean => eventId <= refusedUpto
 
 const SUMMARY = "Summary of the conversation so far"
 
@@ -140,7 +174,7 @@ const addAssistant = (assembly: Assembly, entry: AssistantEntry): void => {
       call_id: callId,
       wire_call_id: wireId,
       tool_name: toolName,
-      ...toolContent(record)
+      ...answerOf(record, isRefused(assembly, entry))
     })
   }
 }
@@ -153,7 +187,7 @@ const addSummary = ({ effects, messages }: Assembly, content: string): void => {
 }
 
 const unfitNote = (content: Content): string => {
-  const text = typeof content === "string" ? content : JSON.stringify(content)
+  const text = contentText(content)
   const begin = shortened(text, limits.unfitKeptCharsMax)
   return `[A message of ${text.length} characters was left out: it did not fit into the model's context. In short: ${begin}]`
 }
@@ -171,7 +205,9 @@ const addItem = (assembly: Assembly, item: TranscriptItem): void => {
       return
     case "user": {
       const from = item.from_agent_id === undefined ? {} : { from_agent_id: item.from_agent_id }
-      const content = item.unfit === true ? unfitNote(item.content as Content) : (item.content as Content)
+      const said = item.content as Content
+      const shown = isRefused(assembly, item) ? withoutRefused(said) : said
+      const content = item.unfit === true ? unfitNote(said) : shown
       assembly.messages.push({ role: "user", content, ...from })
     }
   }
@@ -191,7 +227,12 @@ export const instructionsOf = (state: ConversationState, agent: AgentState): str
 /** The messages of the agent's next request. */
 export const assembleRequest = (state: ConversationState, agent: AgentState): ReadonlyArray<RequestMessage> => {
   const effects = effectsText(agent)
-  const assembly: Assembly = { messages: [], wireIds: assignWireIds(agent.transcript), effects }
+  const assembly: Assembly = {
+    messages: [],
+    wireIds: assignWireIds(agent.transcript),
+    effects,
+    refusedUpto: agent.refused_upto ?? 0
+  }
   const instructions = instructionsOf(state, agent)
   if (instructions !== "") assembly.messages.push({ role: "system", content: instructions })
   const isSummedUp = agent.transcript.some((item) => item.type === "summary")

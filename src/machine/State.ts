@@ -8,6 +8,7 @@ import type { InstructionPart } from "../rune/kinds/agent.ts"
 import type { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
+  Attachment,
   BlobRef,
   Budget,
   Content,
@@ -49,6 +50,7 @@ export interface MutableResult {
   status: ToolResultStatus
   output?: string
   output_blob?: BlobRef
+  attachments?: ReadonlyArray<Attachment>
   error?: ErrorInfo
 }
 
@@ -254,6 +256,8 @@ export interface MutableAgent {
   /** What it did to the world, oldest first, and how many of these are no longer listed. */
   effects: Array<MutableDoneEffect>
   effects_dropped: number
+  /** Images and files up to this event were refused by the provider: they are named in requests, and not shown. */
+  refused_upto?: number
   harness: MutableHarness | null
 }
 

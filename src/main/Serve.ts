@@ -12,11 +12,13 @@ import { PromptView } from "../conversation/PromptView.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
 import { Shelf } from "../conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "../conversation/SnapshotStore.ts"
-import { makeRegistry, type RegistryConfig } from "../provider/Registry.ts"
+import { makeRegistry, type Registry, type RegistryConfig } from "../provider/Registry.ts"
 import { secureIdSource } from "../rune/IdSource.ts"
 import type { ConversationId } from "../rune/Ids.ts"
+import { mediaLimits } from "../rune/Media.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { type NamedToken, namedToken } from "../server/Auth.ts"
+import type { AttachmentPort } from "../server/Context.ts"
 import { describeError, type Log, type LogLevel, makeLog } from "../server/Log.ts"
 import { Server, type ServerOptions } from "../server/Server.ts"
 import { Traces } from "../server/Traces.ts"
@@ -130,7 +132,7 @@ const administrationOf = ({ dataDirectory, onStop }: ServeOptions): Pick<ServerO
       }
 
 const blobPort = ({ blobs }: Store): BlobPort => ({
-  keep: (source) => blobs.keep(source, { mediaType: "text/plain" }),
+  keep: (source, mediaType = "text/plain") => blobs.keep(source, { mediaType }),
   read: (sha256, range) => blobs.read(sha256, range)
 })
 
@@ -182,9 +184,11 @@ const runtimeOf = (
       thinner: store.runelog
     },
     keepOutput: (output) => store.blobs.keep(output, { mediaType: "text/plain" }),
+    keepMedia: (bytes, mediaType) => store.blobs.keep(bytes, { mediaType }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
     registry: makeRegistry({
       key,
+      readBlob: (sha256) => store.blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax }),
       ...(model === undefined ? {} : { model }),
       ...(providers === undefined ? {} : { providers }),
       ...(models === undefined ? {} : { models }),
@@ -313,7 +317,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
         prompts: promptsOf(runtime, conversations),
         newId: () => ids.hex16(),
         defaultModel: () => registry.defaultModel(),
-        ...(extensions === undefined ? {} : pickServices(extensions))
+        ...servicesOf(extensions, attachmentsOf(store, registry))
       },
       version,
       log,
@@ -364,7 +368,19 @@ const writeRefusal = ({ runelog }: Store): string | undefined =>
   (runelog.readOnly ?? runelog.poisoned ?? runelog.noRoom)?.message
 
 /** What the door needs of hooks and of tools that clients run. */
-const pickServices = ({ beforePrompt, remoteTools }: Extensions) => ({ beforePrompt, remoteTools })
+const attachmentsOf = ({ blobs }: Store, { catalogue }: Registry): AttachmentPort => ({
+  keep: (bytes, mediaType) => blobs.keep(bytes, { mediaType }),
+  read: (sha256) => blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax }),
+  sight: (model) => {
+    const { files = false, images = false } = catalogue.lookup(model)
+    return { files, images }
+  }
+})
+
+const servicesOf = (extensions: Extensions | undefined, attachments: AttachmentPort) =>
+  extensions === undefined
+    ? { attachments }
+    : { attachments, beforePrompt: extensions.beforePrompt, remoteTools: extensions.remoteTools }
 
 interface Running {
   readonly server: Server

@@ -124,7 +124,8 @@ const makeKeeper = (
 
 const maskedBlobs = (blobs: BlobPort, secrets: SecretMask): BlobPort => ({
   ...blobs,
-  keep: (source) => blobs.keep(typeof source === "string" ? secrets.text(source) : secrets.bytes(source))
+  keep: (source, mediaType) =>
+    blobs.keep(typeof source === "string" ? secrets.text(source) : secrets.bytes(source), mediaType)
 })
 
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {

@@ -126,6 +126,7 @@ const loadDemo = async (start: Start) => {
 const remoteParts = () => ({
   version: readVersion(),
   workingDirectory: () => process.cwd(),
+  readFile: async (path: string) => (await import("../config/AttachedFiles.ts")).readAttachedFile(path),
   endpoint: async (flags: { readonly data?: string; readonly url?: string }) => {
     const { readServerInfo, readToken } = await local()
     const environment = readEnvironment()

@@ -2,6 +2,7 @@
 // says how to open a stream of its wire format and how to read the events.
 import * as Redacted from "effect/Redacted"
 import { Assembly } from "./Assembly.ts"
+import { withBytes } from "./Attachments.ts"
 import type { ModelRequest } from "./Canonical.ts"
 import type { HttpProviderConfig } from "./HttpProvider.ts"
 import type { ModelProvider } from "./Provider.ts"
@@ -23,7 +24,7 @@ export interface Adapter<Event> {
 }
 
 export const makeAdapter = <Event>(
-  { apiKey, name }: Pick<HttpProviderConfig, "apiKey" | "name">,
+  { apiKey, name, readBlob }: Pick<HttpProviderConfig, "apiKey" | "name" | "readBlob">,
   adapter: Adapter<Event>
 ): ModelProvider => ({
   name,
@@ -39,7 +40,7 @@ export const makeAdapter = <Event>(
       signal: options.signal,
       secrets: apiKey === undefined ? [] : [Redacted.value(apiKey)],
       nowMs: options.clock?.nowMs ?? Date.now,
-      open: (signal) => adapter.open(shaped, tap, signal),
+      open: async (signal) => adapter.open(await withBytes(shaped, readBlob), tap, signal),
       handle,
       ...(end === undefined ? {} : { onEnd: end })
     })

@@ -17,11 +17,38 @@ export interface ToolCallPart {
   readonly arguments: string
 }
 
+/** Bytes that are kept elsewhere, under their hash. They are read when the request is sent, and not before. */
+export interface BlobSource {
+  readonly sha256: string
+  readonly bytes: number
+}
+
+/** An image for the model to see: its bytes, or an address that the provider fetches. */
+export interface ImagePart {
+  readonly type: "image"
+  readonly media_type: string
+  readonly source: BlobSource | { readonly url: string }
+  /** The bytes as base64, in a request that is about to be sent. */
+  readonly data?: string
+}
+
+/** A document for the model to read; PDF is what providers take. */
+export interface FilePart {
+  readonly type: "file"
+  readonly name: string
+  readonly media_type: string
+  readonly source: BlobSource
+  readonly data?: string
+}
+
+export type AttachmentPart = ImagePart | FilePart
+
 /** What came of a call. */
 export interface ToolResultPart {
   readonly type: "tool_result"
   readonly call_id: string
   readonly output: string
+  readonly attachments?: ReadonlyArray<AttachmentPart>
   readonly is_error?: boolean
 }
 
@@ -44,7 +71,7 @@ export type AssistantPart = TextPart | ToolCallPart | OpaquePart
 
 export interface UserMessage {
   readonly role: "user"
-  readonly content: ReadonlyArray<TextPart>
+  readonly content: ReadonlyArray<TextPart | AttachmentPart>
   /** Nobody's input, but what has changed where the agent works; it is sent like one. */
   readonly note?: true
 }

@@ -35,6 +35,8 @@ const scriptedModel: CatalogueEntry = {
   contextTokens: 200_000,
   maxOutputTokens: 64_000,
   thinking: "none",
+  images: true,
+  files: true,
   price: free
 }
 

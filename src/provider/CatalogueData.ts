@@ -97,6 +97,9 @@ const info = (row: Row): ModelInfo => ({
   contextTokens: row.context,
   maxOutputTokens: row.output,
   thinking: row.thinking,
+  // All of them take images and documents.
+  images: true,
+  files: true,
   price: price(row.usd),
   ...(row.longInput === undefined
     ? {}

@@ -21,6 +21,8 @@ export const errorTable = {
   authentication: { retryable: false, unhealthy: false, needsPerson: true },
   invalid_request: { retryable: false, unhealthy: false },
   context_exceeded: { retryable: false, unhealthy: false },
+  /** An image or a file of the request: it is tried again without any. */
+  attachment_refused: { retryable: true, unhealthy: false },
   truncated: { retryable: true, unhealthy: true },
   timeout: { retryable: true, unhealthy: true, outage: true },
   connection: { retryable: true, unhealthy: true, outage: true },

@@ -1,14 +1,30 @@
 // How large a request is before any provider has counted it. Used to reserve the worst case of a call and to see a
 // full context coming; the bill comes from the provider's own numbers.
-import type { Message, ModelRequest } from "./Canonical.ts"
+import type { AttachmentPart, Message, ModelRequest } from "./Canonical.ts"
 import { limits } from "./Limits.ts"
 import type { ModelInfo } from "./ModelInfo.ts"
 import type { Usage } from "./Provider.ts"
+
+/** Images cost the same whatever they show, within limits; documents cost by the page. */
+export const attachmentTokens = (part: AttachmentPart): number => {
+  if (part.type === "image") return limits.imageTokens
+  const pages = Math.ceil(part.source.bytes / limits.documentPageBytes)
+  return Math.min(limits.documentPagesMax, Math.max(1, pages)) * limits.documentPageTokens
+}
+
+const attachmentsOf = (message: Message): ReadonlyArray<AttachmentPart> =>
+  message.role === "assistant"
+    ? []
+    : message.content.flatMap((part) => {
+        if (part.type === "tool_result") return part.attachments ?? []
+        return part.type === "text" ? [] : [part]
+      })
 
 /** Characters of a message that a model reads; opaque parts count by their whole text. */
 const messageChars = (message: Message): number =>
   message.content.reduce<number>((sum, part) => {
     if (part.type === "text") return sum + part.text.length
+    if (part.type === "image" || part.type === "file") return sum
     if (part.type === "tool_call") return sum + part.tool_name.length + part.arguments.length
     return sum + (part.type === "tool_result" ? part.output.length : part.json.length)
   }, 0)
@@ -31,7 +47,9 @@ const charsPerToken = 3
 const tokensPerMessage = 8
 
 export const estimateInputTokens = (request: ModelRequest): number =>
-  Math.ceil(requestChars(request) / charsPerToken) + request.messages.length * tokensPerMessage
+  Math.ceil(requestChars(request) / charsPerToken) +
+  request.messages.length * tokensPerMessage +
+  request.messages.flatMap(attachmentsOf).reduce((sum, part) => sum + attachmentTokens(part), 0)
 
 /** The most a call is expected to use: its whole input at the full price, its whole output limit. */
 export const worstCaseUsage = (request: ModelRequest, info: ModelInfo): Usage => ({

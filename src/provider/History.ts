@@ -7,7 +7,6 @@ import type {
   AssistantMessage,
   AssistantPart,
   Message,
-  TextPart,
   ToolCallPart,
   ToolResultPart,
   UserMessage
@@ -41,8 +40,10 @@ const safeArguments = (written: string): string => {
   return written.trim() === "" ? "{}" : JSON.stringify(outcome.value)
 }
 
-const texts = (parts: ReadonlyArray<TextPart>): ReadonlyArray<TextPart> =>
-  parts.filter((part) => part.text.trim() !== "").map((part) => ({ ...part, text: part.text.toWellFormed() }))
+const soundParts = (parts: UserMessage["content"]): UserMessage["content"] =>
+  parts
+    .filter((part) => part.type !== "text" || part.text.trim() !== "")
+    .map((part) => (part.type === "text" ? { ...part, text: part.text.toWellFormed() } : part))
 
 interface Call {
   readonly recordedId: string
@@ -94,7 +95,7 @@ const batch = (message: AssistantMessage, rest: ReadonlyArray<Message>, taken: S
 
 const cleanUser = (message: Message): ReadonlyArray<Message> => {
   if (message.role !== "user") return [message]
-  const content = texts(message.content)
+  const content = soundParts(message.content)
   return content.length === 0 ? [] : [{ role: "user", content }]
 }
 

@@ -19,6 +19,15 @@ export const limits = {
   toolCallsMax: 256,
   /** Tools in one request: more are refused by providers, and with them every turn. */
   toolsMax: 128,
+  /** What an image is taken for, in tokens: the most that providers make of one they have scaled down. */
+  imageTokens: 1_600,
+  /** A document: bytes of a page, tokens of a page, and pages that are counted at most. */
+  documentPageBytes: 50 * 1024,
+  documentPageTokens: 2_500,
+  documentPagesMax: 100,
+  /** Images and documents of one request, newest first; older ones are only named. */
+  attachmentsMax: 20,
+  attachmentBytesMax: 22 * 1024 * 1024,
   /** Output a call may produce when neither the request nor the catalogue says. */
   outputTokensDefault: 32_000,
   outputTokensUnknownModel: 8192,

@@ -15,6 +15,9 @@ export interface ModelInfo {
   readonly contextTokens: number
   readonly maxOutputTokens: number
   readonly thinking?: Thinking
+  /** Whether it can be shown images, and documents. Not, where nobody says so: a refusal would come back every turn. */
+  readonly images?: boolean
+  readonly files?: boolean
   readonly price?: Price
   /** Another price for the whole request once its input is larger than this. */
   readonly longInput?: { readonly aboveTokens: number; readonly price: Price }

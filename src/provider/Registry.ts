@@ -3,6 +3,7 @@
 // scenario files come in through the config.
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import type { ReadBlob } from "./Attachments.ts"
 import { makeMessages } from "./anthropic/Messages.ts"
 import { type Catalogue, type CatalogueOverrides, makeCatalogue } from "./Catalogue.ts"
 import {
@@ -48,6 +49,8 @@ export interface RegistryConfig {
   readonly key: (variable: string) => Redacted.Redacted<string> | undefined
   readonly models?: CatalogueOverrides
   readonly scenarios?: { readonly [name: string]: unknown }
+  /** The bytes of images and documents. */
+  readonly readBlob?: ReadBlob
   /** Text of a scenario file. */
   readonly readText?: (path: string) => Promise<string>
 }
@@ -182,6 +185,7 @@ const build = (
     httpProvider(settings, {
       name,
       modelInfo: catalogue.lookup,
+      ...(config.readBlob === undefined ? {} : { readBlob: config.readBlob }),
       ...(settings.baseUrl === undefined ? {} : { baseUrl: settings.baseUrl }),
       ...(apiKey === undefined ? {} : { apiKey }),
       ...(settings.headers === undefined ? {} : { headers: settings.headers })

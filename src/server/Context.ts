@@ -5,7 +5,7 @@ import type { Conversations } from "../conversation/Conversations.ts"
 import type { EndedCall } from "../conversation/EndedCall.ts"
 import type { PromptView } from "../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../conversation/Reading.ts"
-import type { Content } from "../rune/kinds/shared.ts"
+import type { BlobRef, Content } from "../rune/kinds/shared.ts"
 import type { AnswerOf, WindowFigures as WindowSchema } from "../wire/Answers.ts"
 import type { ErrorCode, WireError } from "../wire/Codes.ts"
 import type { Role } from "../wire/Operations.ts"
@@ -102,6 +102,15 @@ export type PromptGate = (
   { readonly _tag: "Pass"; readonly content: Content } | { readonly _tag: "Blocked"; readonly reason: string }
 >
 
+/** Where bytes are kept, and what models can be shown. */
+export interface AttachmentPort {
+  /** Resolves when they are durable; rejects when there is no room. */
+  readonly keep: (bytes: Uint8Array, mediaType: string) => Promise<BlobRef>
+  /** Rejects when there are none under this hash, or too many. */
+  readonly read: (sha256: string) => Promise<Uint8Array>
+  readonly sight: (model: string) => { readonly images: boolean; readonly files: boolean }
+}
+
 export interface OperationContext {
   readonly conversations: Conversations
   readonly shelf: Shelf
@@ -118,6 +127,8 @@ export interface OperationContext {
   /** Tools that clients run; absent where there are none. */
   readonly remoteTools?: RemoteTools
   readonly administration?: Administration
+  /** Keeps images and files that come with messages; absent where none are taken. */
+  readonly attachments?: AttachmentPort
   /** Has a say about messages and goals before they are taken. */
   readonly beforePrompt?: PromptGate
   readonly principal: Principal

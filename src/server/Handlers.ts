@@ -5,11 +5,13 @@ import type { Conversations } from "../conversation/Conversations.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../conversation/Summary.ts"
 import { emptyContent, isEmptyContent } from "../rune/Content.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { Content } from "../rune/kinds/shared.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
 import { limits } from "../wire/Limits.ts"
 import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 import { administrationHandlers } from "./Administration.ts"
 import { admitted } from "./Admission.ts"
+import { withAttachments } from "./Attachments.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
 import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./Goals.ts"
 import { registerTools, takeResult } from "./RemoteTools.ts"
@@ -39,10 +41,11 @@ const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
   // Before hooks are asked about it.
   if (isEmptyContent(fields.content)) throw new OperationFailed("bad_request", emptyContent)
+  const content = await attached(context, id, fields)
   const submitted = await submit(context, id, {
     _tag: "PostMessage",
     ...message,
-    content: await admitted(context, () => context.conversations.state(id), fields.content),
+    content: await admitted(context, () => context.conversations.state(id), content),
     mode,
     principal: context.principal.name
   })
@@ -51,6 +54,25 @@ const post: Handler<"message.post"> = async (fields, context) => {
   const state = await context.conversations.state(id)
   const agent = state.agents.find((one) => one.agent_id === (fields.agent_id ?? state.session.root_agent_id))
   return { event_id: submitted.event_id, queued: agent?.queue.length ?? 0 }
+}
+
+/** The message with its images and files kept, for the model of the one who is spoken to. */
+const attached = async (
+  context: OperationContext,
+  id: string,
+  { agent_id: named, content }: Pick<FieldsOf<"message.post">, "agent_id" | "content">
+): Promise<Content> => {
+  if (typeof content === "string") return content
+  const { agents, session } = await context.conversations.state(id)
+  const agent = agents.find((one) => one.agent_id === (named ?? session.root_agent_id))
+  return withAttachments(content, agent?.model ?? session.config.model ?? context.defaultModel(), context.attachments)
+}
+
+const sendToAgent: Handler<"agent.message"> = async (fields, context) => {
+  const { agent_id, conversation_id: id } = fields
+  if (isEmptyContent(fields.content)) throw new OperationFailed("bad_request", emptyContent)
+  const content = await attached(context, id, fields)
+  return eventOf(submit(context, id, { _tag: "SendAgentMessage", to_agent_id: agent_id, content }))
 }
 
 type State = Awaited<ReturnType<Conversations["state"]>>
@@ -203,8 +225,7 @@ export const handlers: HandlerTable = {
   "hook.retry": ({ conversation_id: id, hook_run_id }, context) =>
     eventOf(submit(context, id, { _tag: "RetryHook", hook_run_id })),
   "agent.spawn": spawn,
-  "agent.message": ({ conversation_id: id, agent_id, content }, context) =>
-    eventOf(submit(context, id, { _tag: "SendAgentMessage", to_agent_id: agent_id, content })),
+  "agent.message": sendToAgent,
   "agent.kill": ({ conversation_id: id, agent_id, reason, force }, context) =>
     eventOf(
       submit(context, id, { _tag: "KillAgent", agent_id, reason: reasonOf(reason, "asked for"), force: force ?? false })

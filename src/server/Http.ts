@@ -2,11 +2,13 @@
 // for here too, by the same operations and with the same answers.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
+import { mediaLimits } from "../rune/Media.ts"
 import { limits } from "../wire/Limits.ts"
+import { uploaded } from "./Attachments.ts"
 import { type Auth, bearerOf } from "./Auth.ts"
-import { OperationFailed, type Principal, type Shelf, visibilityCap } from "./Context.ts"
+import { type AttachmentPort, OperationFailed, type Principal, type Shelf, visibilityCap } from "./Context.ts"
 import { EventStream, sendLines } from "./EventStream.ts"
-import { answerError, answerJson, answerText, readBody, urlOf } from "./HttpAnswer.ts"
+import { answerError, answerJson, answerText, readBody, readBytes, urlOf } from "./HttpAnswer.ts"
 import { describeError, type Log } from "./Log.ts"
 import type { Metrics } from "./Metrics.ts"
 import type { Operator } from "./Operate.ts"
@@ -17,6 +19,7 @@ export interface HttpOptions {
   readonly operator: Operator
   readonly metrics: Metrics
   readonly shelf: Shelf
+  readonly attachments?: AttachmentPort
   readonly log: Log
   readonly stalledMs: number
   readonly health: () => Health
@@ -57,6 +60,7 @@ export class Http {
       { method: "GET", path: /^\/metrics$/, run: (visit) => this.metrics(visit) },
       { method: "POST", path: /^\/v1\/rpc$/, run: (visit) => this.rpc(visit) },
       { method: "POST", path: /^\/v1\/tickets$/, run: (visit) => this.ticket(visit) },
+      { method: "POST", path: /^\/v1\/blobs$/, run: (visit) => this.upload(visit) },
       { method: "GET", path: /^\/v1\/conversations$/, run: (visit) => this.list(visit) },
       { method: "POST", path: /^\/v1\/conversations$/, run: (visit) => this.create(visit) },
       { method: "GET", path: /^\/v1\/conversations\/([^/]{1,80})$/, run: (visit) => this.get(visit) },
@@ -111,6 +115,16 @@ export class Http {
 
   private async ticket({ principal, response }: Visit): Promise<void> {
     answerJson(response, 200, this.options.auth.issueTicket(principal))
+  }
+
+  /** Bytes that a message can name afterwards: more than fit into a message. */
+  private async upload({ principal, request, response }: Visit): Promise<void> {
+    const { attachments } = this.options
+    if (principal.role === "viewer") throw new OperationFailed("unauthorized", "the role viewer may not upload")
+    if (attachments === undefined) throw new OperationFailed("invalid_state", "this server keeps no attachments")
+    const bytes = await readBytes(request, mediaLimits.fileBytesMax)
+    if (bytes.length === 0) throw new OperationFailed("bad_request", "the body is empty")
+    answerJson(response, 201, await uploaded(attachments, bytes))
   }
 
   private async rpc(visit: Visit): Promise<void> {

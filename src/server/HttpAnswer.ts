@@ -44,14 +44,17 @@ export const readBody = async (request: IncomingMessage): Promise<string> => {
   if (!/^application\/json\b/i.test(type)) {
     throw new OperationFailed("bad_request", "the body must be application/json")
   }
+  return (await readBytes(request, limits.messageBytesMax)).toString("utf8")
+}
+
+/** The bytes of a body, up to a limit. */
+export const readBytes = async (request: IncomingMessage, bytesMax: number): Promise<Buffer> => {
   const pieces: Array<Buffer> = []
   let bytes = 0
   for await (const piece of request) {
     bytes += (piece as Buffer).length
-    if (bytes > limits.messageBytesMax) {
-      throw new OperationFailed("limit_exceeded", `a body may have ${limits.messageBytesMax} bytes`)
-    }
+    if (bytes > bytesMax) throw new OperationFailed("limit_exceeded", `a body may have ${bytesMax} bytes`)
     pieces.push(piece as Buffer)
   }
-  return Buffer.concat(pieces).toString("utf8")
+  return Buffer.concat(pieces)
 }

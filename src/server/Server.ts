@@ -127,6 +127,7 @@ export class Server {
       operator,
       metrics: this.metrics,
       shelf,
+      ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
       log,
       stalledMs,
       health: () => this.health(),

@@ -12,7 +12,8 @@ export interface BlobRange {
 
 /** Where bytes are kept under their own hash. */
 export interface BlobPort {
-  readonly keep: (source: string | AsyncIterable<Uint8Array>) => Promise<BlobRef>
+  /** Text, unless it is told what else it is. */
+  readonly keep: (source: string | AsyncIterable<Uint8Array>, mediaType?: string) => Promise<BlobRef>
   /** Some bytes from the offset on; rejects when there is no such blob. */
   readonly read: (sha256: string, range: BlobRange) => Promise<{ readonly bytes: Uint8Array; readonly size: number }>
 }

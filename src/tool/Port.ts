@@ -4,7 +4,7 @@
 import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
-import type { BlobRef, ErrorInfo } from "../rune/kinds/shared.ts"
+import type { Attachment, BlobRef, ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ApprovalScope, Learns, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 
 /** A tool as the model sees it. */
@@ -66,10 +66,20 @@ export interface ToolConversation {
   readonly changed: (signal: AbortSignal) => Promise<void>
 }
 
+/** Bytes as a tool has them; the name is for people. */
+export interface RawMedia {
+  readonly bytes: Uint8Array
+  readonly name?: string
+}
+
 export interface ToolOutcome {
   readonly status: "success" | "error" | "timeout" | "cancelled" | "unknown" | "sandbox_violation"
   readonly output?: string
   readonly output_blob?: BlobRef
+  /** Images and documents to show, kept already. */
+  readonly attachments?: ReadonlyArray<Attachment>
+  /** Bytes that are still to be kept; whoever runs the tool does that. */
+  readonly media?: ReadonlyArray<RawMedia>
   readonly error?: ErrorInfo
   readonly exit_code?: number
   /** Of what a client answered, word for word. */

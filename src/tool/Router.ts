@@ -1,6 +1,7 @@
 // All tools as one port: finds the tool of a call among the sources, checks its arguments, asks the policy, shows a
 // person what would happen, runs it and keeps its output within bounds. Where a call runs and what it may reach is
 // decided once per start; the record of the start and the run itself use the same decision.
+import { Readable } from "node:stream"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import { workspaceOf } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -10,6 +11,7 @@ import type { SecretMask, SecretStream } from "../rune/Secrets.ts"
 import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
 import { definitionOf, unknownDefinition } from "./Definition.ts"
 import { limits } from "./Limits.ts"
+import { type KeepMedia, withMediaKept } from "./Media.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
 import type { Asking, Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
 import type { Evaluate, PolicyQuestion, PolicyVerdict } from "./policy/Port.ts"
@@ -151,7 +153,7 @@ class Router implements ToolPort {
     const { progress, flush } = this.masking(context)
     try {
       const outcome = await tool.run(checked.input, { ...context, ...place, progress, network: verdict.network })
-      return await this.fitted(this.masked(outcome))
+      return await this.fitted(this.masked(await withMediaKept(outcome, this.keepMedia)))
     } catch (error) {
       // A tool that throws against its word has one result like any other.
       const message = error instanceof Error ? error.message : String(error)
@@ -200,6 +202,12 @@ class Router implements ToolPort {
         }
       }
     }
+  }
+
+  private readonly keepMedia: KeepMedia = async (bytes, mediaType) => {
+    const { blobs } = this.options
+    if (blobs === undefined) throw new Error("there is no place to keep it")
+    return blobs.keep(Readable.from([bytes]), mediaType)
   }
 
   private masked(outcome: ToolOutcome): ToolOutcome {

@@ -5,12 +5,7 @@ import { type AssistantPart, assembleRequest, type RequestMessage } from "../mac
 import type { AgentState, ConversationState } from "../machine/State.ts"
 import type * as Provider from "../provider/Canonical.ts"
 import type { ToolCallEvent } from "../provider/Provider.ts"
-import type { Content } from "../rune/kinds/shared.ts"
-
-const textOf = (content: Content): string =>
-  typeof content === "string"
-    ? content
-    : content.map((part) => ("text" in part && part.text !== undefined ? part.text : `[${part.type}]`)).join("\n")
+import { blind, type Sight, shownPart, withinRoom } from "./Shown.ts"
 
 const OPAQUE = "opaque"
 
@@ -53,12 +48,17 @@ const providerPart = (part: AssistantPart): ReadonlyArray<Provider.AssistantPart
 /** Results of one batch are one message. */
 const addToolResult = (
   messages: Array<Provider.Message>,
-  message: Extract<RequestMessage, { readonly role: "tool" }>
+  message: Extract<RequestMessage, { readonly role: "tool" }>,
+  sight: Sight
 ): void => {
+  const shown = (message.attachments ?? []).map((one) => shownPart(one, sight))
+  const words = shown.flatMap((one) => (one.type === "text" ? [one.text] : []))
+  const attachments = shown.filter((one) => one.type !== "text")
   const part: Provider.ToolResultPart = {
     type: "tool_result",
     call_id: message.wire_call_id,
-    output: message.content,
+    output: [message.content, ...words].filter((text) => text !== "").join("\n"),
+    ...(attachments.length === 0 ? {} : { attachments }),
     ...(message.status === "success" ? {} : { is_error: true })
   }
   const last = messages[messages.length - 1]
@@ -67,9 +67,14 @@ const addToolResult = (
 }
 
 /** A model should not take another agent's words for those of the person it works for. */
-const userText = (message: Extract<RequestMessage, { readonly role: "user" }>): string => {
-  const text = textOf(message.content)
-  return message.from_agent_id === undefined ? text : `Message from agent ${message.from_agent_id}:\n\n${text}`
+const userParts = (
+  { content, from_agent_id: from }: Extract<RequestMessage, { readonly role: "user" }>,
+  sight: Sight
+): Provider.UserMessage["content"] => {
+  const head = from === undefined ? "" : `Message from agent ${from}:\n\n`
+  if (typeof content === "string") return [{ type: "text", text: `${head}${content}` }]
+  const parts = content.map((part) => (part.type === "text" ? part : shownPart(part, sight)))
+  return head === "" ? parts : [{ type: "text", text: head.trim() }, ...parts]
 }
 
 export interface AssembledRequest {
@@ -77,8 +82,8 @@ export interface AssembledRequest {
   readonly messages: ReadonlyArray<Provider.Message>
 }
 
-/** Everything the agent's next model call has to know. */
-export const assemble = (state: ConversationState, agent: AgentState): AssembledRequest => {
+/** Everything the agent's next model call has to know, as far as the model can see it. */
+export const assemble = (state: ConversationState, agent: AgentState, sight: Sight = blind): AssembledRequest => {
   const messages: Array<Provider.Message> = []
   let instructions: string | undefined
   for (const message of assembleRequest(state, agent)) {
@@ -86,13 +91,13 @@ export const assemble = (state: ConversationState, agent: AgentState): Assembled
     else if (message.role === "user")
       messages.push({
         role: "user",
-        content: [{ type: "text", text: userText(message) }],
+        content: userParts(message, sight),
         ...(message.note === undefined ? {} : { note: message.note })
       })
-    else if (message.role === "tool") addToolResult(messages, message)
+    else if (message.role === "tool") addToolResult(messages, message, sight)
     else messages.push({ role: "assistant", content: message.parts.flatMap(providerPart) })
   }
-  return { instructions, messages }
+  return { instructions, messages: withinRoom(messages) }
 }
 
 /** What was made of the arguments of each call, by call id. */

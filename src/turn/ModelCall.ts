@@ -26,6 +26,7 @@ import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 import { Purse } from "./Purse.ts"
+import { hasAttachments } from "./Shown.ts"
 import { offerComplaints, offerTools } from "./ToolOffer.ts"
 
 export interface ModelCallOptions extends ListenerOptions, Allowance {
@@ -58,7 +59,9 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   // An agent that is gone sends nothing: the request is only measured, and refused when it is announced.
   if (agent === undefined) return { requestId, model: resolved.model, messages: [] }
   const { attempt, turn_id: turnId } = pending
-  return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt })
+  const { files = false, images = false } = options.models.catalogue.lookup(resolved.fullName)
+  const sight = { files, images }
+  return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt, sight })
 }
 
 /** Makes the intent durable. */
@@ -151,8 +154,23 @@ const reportFailure = (
   return Effect.asVoid(Effect.promise(() => offer(options.commands, command)))
 }
 
+/** A refusal that names what was attached; without attachments it is about something else. */
+const isAboutAttachments = ({ kind, message }: ProviderError, request: ModelRequest): boolean =>
+  kind === "invalid_request" &&
+  /\b(?:images?|image_url|documents?|pdfs?|files?|media|multimodal|vision)\b/iu.test(message) &&
+  request.messages.some(hasAttachments)
+
 /** A context that turned out too small is summed up before the next attempt, if there is anything to sum up. */
-const judged = (options: ModelCallOptions, { pending, resolved }: Attempt, error: ProviderError): ProviderError => {
+const judged = (
+  options: ModelCallOptions,
+  { pending, resolved }: Attempt,
+  error: ProviderError,
+  request: ModelRequest
+): ProviderError => {
+  if (isAboutAttachments(error, request)) {
+    const { provider, message, status, code } = error
+    return providerError({ kind: "attachment_refused", provider, message, status, code })
+  }
   const isFinal = error.kind !== "context_exceeded" || error.code === NO_HEADROOM
   if (isFinal || !options.compaction.noteExceeded(pending.agent_id, resolved)) return error
   const { provider, message, status, code } = error
@@ -207,7 +225,7 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
       Effect.flatMap(({ heard, stopReason }) => receive(options, attempt, heard, stopReason)),
       Effect.catchTags({
         NotWanted: () => Effect.void,
-        ProviderError: (error) => reportFailure(options, pending, judged(options, attempt, error), purse.spent)
+        ProviderError: (error) => reportFailure(options, pending, judged(options, attempt, error, request), purse.spent)
       }),
       Effect.ensuring(Effect.sync(() => purse.close()))
     )

@@ -5,6 +5,7 @@ import type { ResolvedModel } from "../provider/Registry.ts"
 import type { RequestId } from "../rune/Ids.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { assemble } from "./Messages.ts"
+import { naming, type Sight } from "./Shown.ts"
 import { offerTools } from "./ToolOffer.ts"
 
 export interface RequestContext {
@@ -13,11 +14,13 @@ export interface RequestContext {
   readonly tools: ToolPort
   readonly turnId: string
   readonly attempt: number
+  /** What the model can be shown; nothing, unless told. */
+  readonly sight?: Sight
 }
 
 /** The next request of the agent's turn. */
 export const turnRequest = (state: ConversationState, agent: AgentState, context: RequestContext): ModelRequest => {
-  const { instructions, messages } = assemble(state, agent)
+  const { instructions, messages } = assemble(state, agent, context.sight)
   const { offered: tools } = offerTools(context.tools, state, agent.agent_id)
   return {
     requestId: context.requestId,
@@ -46,7 +49,7 @@ export interface Aside {
 
 /** A request for something about the agent's conversation that is no turn of it. */
 export const asideRequest = (state: ConversationState, agent: AgentState, aside: Aside): ModelRequest => {
-  const { instructions, messages } = assemble(state, agent)
+  const { instructions, messages } = assemble(state, agent, naming)
   const question: Message = { role: "user", content: [{ type: "text", text: aside.prompt }] }
   return {
     requestId: aside.requestId,

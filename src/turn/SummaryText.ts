@@ -4,12 +4,17 @@ import { canonicalJson } from "../machine/Canonical.ts"
 import { shortened } from "../machine/DoneEffects.ts"
 import { toolContent } from "../machine/Request.ts"
 import type { CallRecord, TranscriptItem } from "../machine/State.ts"
+import { contentText } from "../rune/Content.ts"
 import type { TurnId } from "../rune/Ids.ts"
+import type { Content } from "../rune/kinds/shared.ts"
 import { limits } from "./Limits.ts"
+import { attachedTokens } from "./Shown.ts"
 
 export type Items = ReadonlyArray<TranscriptItem>
 
-export const itemChars = (item: TranscriptItem): number => JSON.stringify(item).length
+/** Characters of an item, with what its images and documents stand for. */
+export const itemChars = (item: TranscriptItem): number =>
+  JSON.stringify(item).length + attachedTokens(item) * limits.charsPerToken
 
 const callsOf = (item: TranscriptItem): ReadonlyArray<CallRecord> => (item.type === "assistant" ? item.calls : [])
 
@@ -25,8 +30,7 @@ export const summaryCharsMax = (items: Items): number => {
   return Math.min(limits.summaryCharsMax, Math.floor(chars))
 }
 
-const wordsOf = (item: TranscriptItem): string =>
-  typeof item.content === "string" ? item.content : JSON.stringify(item.content)
+const wordsOf = (item: TranscriptItem): string => contentText(item.content as Content)
 
 /** A call, its arguments and its outcome within so many characters: the name always, then as much as there is room for. */
 const callText = (record: CallRecord, charsMax: number): string => {

@@ -6,6 +6,7 @@ import { callOf, runsInClient, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
+import { type KeepMedia, withMediaKept } from "../tool/Media.ts"
 import type { ToolOutcome, ToolPort } from "../tool/Port.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
@@ -22,6 +23,8 @@ export interface ToolCallOptions {
   readonly changed: (signal: AbortSignal) => Promise<void>
   /** Keeps an output that is too long for a result; there may be no such place. */
   readonly keepOutput?: (output: string) => Promise<BlobRef>
+  /** Keeps images and documents of a tool that has no place of its own for them. */
+  readonly keepMedia?: KeepMedia
 }
 
 export interface ToolCallRequest {
@@ -183,7 +186,8 @@ const resultOf = (
 const callOutput = (call: CallState): string => call.progress_tail
 
 /** Keeps head and tail of an output that is too long for a result, and all of it beside the log if it can. */
-const fitted = async ({ keepOutput }: ToolCallOptions, result: ToolOutcome): Promise<ToolOutcome> => {
+const fitted = async ({ keepMedia, keepOutput }: ToolCallOptions, ended: ToolOutcome): Promise<ToolOutcome> => {
+  const result = await withMediaKept(ended, keepMedia)
   const { output } = result
   if (output === undefined || output.length <= limits.outputCharsMax) return result
   const half = Math.floor(limits.outputCharsMax / 2)

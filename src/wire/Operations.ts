@@ -5,18 +5,10 @@
 import * as Schema from "effect/Schema"
 import { AgentId, CallId, ConversationId, HookRunId, IdempotencyKey, PlanId, Sha256Hex } from "../rune/Ids.ts"
 import { GoalOptions } from "../rune/kinds/plan.ts"
-import {
-  Budget,
-  Content,
-  Count,
-  JsonValue,
-  LimitOverrides,
-  Name,
-  Ordinal,
-  PermissionPolicy
-} from "../rune/kinds/shared.ts"
+import { Budget, Count, JsonValue, LimitOverrides, Name, Ordinal, PermissionPolicy } from "../rune/kinds/shared.ts"
 import { ApprovalScope } from "../rune/kinds/tool.ts"
 import { MessageMode } from "../rune/kinds/turn.ts"
+import { InputContent } from "./Input.ts"
 
 const optional = Schema.optionalKey
 
@@ -104,7 +96,7 @@ export const operations = {
   "message.post": changes({
     ...conversation,
     agent_id: optional(AgentId),
-    content: Content,
+    content: InputContent,
     mode: optional(MessageMode)
   }),
   "goal.submit": changes({
@@ -146,7 +138,7 @@ export const operations = {
     tools: optional(Schema.Array(JsonValue)),
     budget: optional(Budget)
   }),
-  "agent.message": changes({ ...conversation, agent_id: AgentId, content: Content }),
+  "agent.message": changes({ ...conversation, agent_id: AgentId, content: InputContent }),
   "agent.kill": changes({ ...because, agent_id: AgentId, force: optional(Schema.Boolean) }),
   "agent.list": reads(conversation),
   "budget.set": changes({ ...conversation, agent_id: optional(AgentId), ...Budget.fields }),

@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, openSync, symlinkSync, writeFileSync, writeSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { mediaLimits } from "#src/rune/Media.ts"
 import { listFilesTool } from "#src/tool/builtin/files/List.ts"
 import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { writeFileTool } from "#src/tool/builtin/files/Write.ts"
@@ -108,7 +109,7 @@ describe("a file", () => {
   })
 
   it.each([
-    ["a PNG image", Buffer.from("89504e470d0a1a0a0000", "hex")],
+    ["a ZIP archive", Buffer.from("504b0304140000000000", "hex")],
     ["binary", Buffer.from([1, 2, 0, 3])]
   ])("that is no text is told as what it is: %s", async (kind, bytes) => {
     put("b", bytes)
@@ -116,6 +117,24 @@ describe("a file", () => {
       status: "error",
       error: { code: "not_text", message: `b is ${kind}, ${bytes.length} bytes, and no text` }
     })
+  })
+
+  it.each([
+    ["image/png", Buffer.from("89504e470d0a1a0a0000", "hex")],
+    ["image/jpeg", Buffer.from("ffd8ffe000104a464946", "hex")],
+    ["image/gif", Buffer.from("GIF89a-and-so-on", "latin1")],
+    ["image/webp", Buffer.from("RIFF0000WEBPVP8 ", "latin1")],
+    ["application/pdf", Buffer.from("%PDF-1.7 and so on", "latin1")]
+  ])("that is %s is shown whole, whatever its name says", async (type, bytes) => {
+    put("picture.txt", bytes)
+    const outcome = await read({ path: "picture.txt" })
+    expect(outcome).toMatchObject({ status: "success", output: `picture.txt: ${type}, ${bytes.length} bytes` })
+    expect(outcome.media?.map((one) => Buffer.from(one.bytes))).toEqual([bytes])
+  })
+
+  it("that is an image too large to be shown says so", async () => {
+    put("large.png", Buffer.concat([Buffer.from("89504e470d0a1a0a", "hex"), Buffer.alloc(mediaLimits.imageBytesMax)]))
+    expect((await read({ path: "large.png" })).error).toMatchObject({ code: "too_large" })
   })
 
   it("that is something else is an error and holds up nothing", async () => {

@@ -99,7 +99,10 @@ describe("a request", () => {
     ] as never
     story.run({ _tag: "PostMessage", content, mode: "queue" })
     expect(assemble(story.state, story.agent).messages[0]?.content).toEqual([
-      { type: "text", text: "see\ninside\n[file]\n[image]" }
+      { type: "text", text: "see" },
+      { type: "text", text: "a.txt:\ninside" },
+      { type: "text", text: `[file b.bin, 3 bytes, blob:${"0".repeat(64)}: no model can be shown it]` },
+      { type: "text", text: "[image image/png: it was not kept]" }
     ])
   })
 

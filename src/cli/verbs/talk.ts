@@ -1,6 +1,6 @@
 // `echs send`, `echs steer` and `echs chat`: saying something to an agent, alone or in a conversation at the terminal
 // with its text as it comes and its questions asked in place.
-import { resolve } from "node:path"
+import { basename, resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
 import { type OptionTable, UsageError, type Values } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
@@ -40,8 +40,37 @@ const sendOptions = {
   new: { type: "boolean", short: "n", help: "begin a new conversation; TEXT is then all it takes" },
   wait: { type: "boolean", help: "follow the turn to its end" },
   agent: { type: "string", value: "AGENT", help: "the agent to speak to (default: the root)" },
+  image: {
+    type: "string",
+    value: "FILE",
+    multiple: true,
+    help: "an image to show: PNG, JPEG, GIF or WebP; again for more"
+  },
+  file: {
+    type: "string",
+    value: "FILE",
+    multiple: true,
+    help: "a PDF document or a text to send along; again for more"
+  },
   key: { type: "string", value: "KEY", help: "idempotency key: the same key posts once" }
 } as const satisfies OptionTable
+
+type Attached = Pick<Values<typeof sendOptions>, "file" | "image">
+
+/** Text with what is sent along, uploaded first: a message has room for little. */
+const withFiles = async (parts: RemoteParts, client: Client, text: string, { file = [], image = [] }: Attached) => {
+  const uploaded = async (path: string) => {
+    const bytes = await parts.readFile(resolve(parts.workingDirectory(), path)).catch((cause: unknown) => {
+      throw new UsageError(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
+    })
+    return client.upload(bytes)
+  }
+  const images = []
+  for (const path of image) images.push({ type: "image" as const, blob: await uploaded(path) })
+  const files = []
+  for (const path of file) files.push({ type: "file" as const, name: basename(path), blob: await uploaded(path) })
+  return [{ type: "text" as const, text }, ...images, ...files]
+}
 
 const outcomeExit = (kind: string | undefined): ExitCode => {
   if (kind === undefined) return exitCode.interrupted
@@ -65,7 +94,9 @@ const makeSpeaker = (
       const text = positionals[isNew ? 0 : 1]
       if (text === undefined || positionals.length !== (isNew ? 1 : 2))
         throw new UsageError(isNew ? "takes TEXT" : "takes CONVERSATION and TEXT")
-      if (text.trim() === "") throw new UsageError("TEXT is empty: say something")
+      const isAlone = values.image === undefined && values.file === undefined
+      if (text.trim() === "" && isAlone) throw new UsageError("TEXT is empty: say something")
+      const content = isAlone ? text : await withFiles(parts, client, text, values)
       const id = isNew
         ? await createConversation(client, values, parts.workingDirectory())
         : await findConversation(client, positionals[0] ?? "")
@@ -73,7 +104,7 @@ const makeSpeaker = (
         "message.post",
         {
           conversation_id: id,
-          content: text,
+          content,
           mode: words.mode,
           ...(values.agent === undefined ? {} : { agent_id: values.agent })
         },

@@ -61,6 +61,7 @@ const resultOf = ({ payload }: RuneOf<"tool.result">): MutableResult => ({
   status: payload.status,
   ...(payload.output === undefined ? {} : { output: payload.output }),
   ...(payload.output_blob === undefined ? {} : { output_blob: payload.output_blob }),
+  ...(payload.attachments === undefined ? {} : { attachments: payload.attachments }),
   ...(payload.error === undefined ? {} : { error: payload.error })
 })
 

@@ -6,7 +6,7 @@ import type { PlannedHook } from "../../rune/kinds/turn.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { agentLands } from "../Agent.ts"
 import { limits } from "../Limits.ts"
-import { runningInput } from "../Request.ts"
+import { ATTACHMENT_REFUSED, runningInput } from "../Request.ts"
 import {
   type MutableAgent,
   type MutableConversation,
@@ -126,6 +126,11 @@ const leaveOut = (agent: MutableAgent): void => {
 const fitAgain = (agent: MutableAgent): void => {
   const item = agent.transcript.findLast((one) => one.type === "user")
   if (item !== undefined) delete item.unfit
+}
+
+/** What a provider refused once it would refuse in every later request. */
+const noteRefused = (agent: MutableAgent, errorType: string, eventId: number): void => {
+  if (errorType === ATTACHMENT_REFUSED) agent.refused_upto = eventId
 }
 
 const noteCompaction = (turn: MutableTurn): void => {
@@ -253,6 +258,7 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
     const turn = findTurn(state, rune)
     if (agent === undefined || turn === undefined) return
     const { target, attempt, delay_ms: delayMs, error_type, message, usage } = rune.payload
+    noteRefused(agent, error_type, rune.event_id)
     turn.status = turnLands(turn.status, rune)
     turn.retry = {
       target,
@@ -304,6 +310,7 @@ const terminalHandlers: Pick<Handlers<"turn">, "turn.completed" | "turn.interrup
     if (ended === undefined) return
     const { error_type: code, message, retryable, source } = rune.payload
     if (code === "context_exceeded") leaveOut(ended.agent)
+    noteRefused(ended.agent, code, rune.event_id)
     ended.agent.last_error = {
       code,
       message,

@@ -1,14 +1,25 @@
 // Builds the body of a Messages request from a canonical one: thinking blocks back where they were, byte for byte,
 // tool results first in the user message that follows their calls, cache breakpoints at the stable ends.
 import type {
+  Base64ImageSource,
   ContentBlockParam,
+  DocumentBlockParam,
+  ImageBlockParam,
   MessageCreateParamsStreaming,
   MessageParam,
   TextBlockParam,
   Tool,
   ToolResultBlockParam
 } from "@anthropic-ai/sdk/resources/messages"
-import type { AssistantMessage, AssistantPart, Effort, Message, ModelRequest } from "../Canonical.ts"
+import type {
+  AssistantMessage,
+  AssistantPart,
+  AttachmentPart,
+  Effort,
+  Message,
+  ModelRequest,
+  ToolResultPart
+} from "../Canonical.ts"
 import { wellFormedHistory } from "../History.ts"
 import { limits } from "../Limits.ts"
 import type { ModelInfo } from "../ModelInfo.ts"
@@ -28,7 +39,8 @@ export const continuation = "Continue."
 /** Sent first when the history begins with the model's own words, which the API refuses. */
 export const beginning = "(The beginning of this conversation is no longer available.)"
 
-type UserBlock = TextBlockParam | ToolResultBlockParam
+type UserBlock = TextBlockParam | ToolResultBlockParam | ImageBlockParam | DocumentBlockParam
+type ImageMediaType = Base64ImageSource["media_type"]
 
 interface Turn {
   readonly role: "user" | "assistant"
@@ -54,13 +66,25 @@ const assistantBlocks = (message: AssistantMessage, origin: string): Array<Conte
   return blocks.slice(0, blocks.findLastIndex((block) => !isThinking(block)) + 1)
 }
 
+const attachmentBlock = (part: AttachmentPart): ImageBlockParam | DocumentBlockParam => {
+  const data = part.data ?? ""
+  if (part.type === "file") {
+    return { type: "document", source: { type: "base64", media_type: "application/pdf", data }, title: part.name }
+  }
+  if ("url" in part.source) return { type: "image", source: { type: "url", url: part.source.url } }
+  return { type: "image", source: { type: "base64", media_type: part.media_type as ImageMediaType, data } }
+}
+
+const resultContent = ({ attachments = [], output }: ToolResultPart): NonNullable<ToolResultBlockParam["content"]> =>
+  attachments.length === 0 ? output : [{ type: "text", text: output }, ...attachments.map(attachmentBlock)]
+
 const userBlocks = (message: Exclude<Message, AssistantMessage>): Array<UserBlock> =>
   message.role === "user"
-    ? message.content.map((part) => ({ type: "text", text: part.text }))
+    ? message.content.map((part) => (part.type === "text" ? { type: "text", text: part.text } : attachmentBlock(part)))
     : message.content.map((part) => ({
         type: "tool_result",
         tool_use_id: part.call_id,
-        content: part.output,
+        content: resultContent(part),
         ...(part.is_error === true ? { is_error: true } : {})
       }))
 

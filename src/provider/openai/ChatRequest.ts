@@ -1,11 +1,14 @@
 // Builds the body of a Chat Completions request from a canonical one, in the subset that compatible servers share.
 import type {
   ChatCompletionAssistantMessageParam,
+  ChatCompletionContentPart,
   ChatCompletionCreateParamsStreaming,
   ChatCompletionFunctionTool,
-  ChatCompletionMessageParam
+  ChatCompletionMessageParam,
+  ChatCompletionUserMessageParam
 } from "openai/resources/chat/completions"
-import type { AssistantMessage, Message, ModelRequest } from "../Canonical.ts"
+import { addressOf } from "../Attachments.ts"
+import type { AssistantMessage, AttachmentPart, Message, ModelRequest, ToolMessage, UserMessage } from "../Canonical.ts"
 import { wellFormedHistory } from "../History.ts"
 import { originOf } from "../Provider.ts"
 
@@ -57,6 +60,46 @@ const assistantParam = (
   ]
 }
 
+const attachmentParam = (part: AttachmentPart): ChatCompletionContentPart =>
+  part.type === "image"
+    ? { type: "image_url", image_url: { url: addressOf(part) } }
+    : { type: "file", file: { filename: part.name, file_data: addressOf(part) } }
+
+/** Text alone stays a text: not every server takes a list of parts. */
+const userParam = (content: UserMessage["content"]): ChatCompletionUserMessageParam => {
+  const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []))
+  if (texts.length === content.length) return { role: "user", content: texts.join("\n\n") }
+  return {
+    role: "user",
+    content: content.map((part) => (part.type === "text" ? { type: "text", text: part.text } : attachmentParam(part)))
+  }
+}
+
+/** A tool's message takes text alone: what the tool showed follows as the user's, and says whose it is. */
+const shownByTools = (message: ToolMessage): ReadonlyArray<ChatCompletionMessageParam> => {
+  const content = message.content.flatMap(({ attachments = [], call_id: id }): UserMessage["content"] =>
+    attachments.length === 0
+      ? []
+      : [{ type: "text", text: `Attached to the result of the call ${id}:` }, ...attachments]
+  )
+  return content.length === 0 ? [] : [userParam(content)]
+}
+
+const partsOf = ({ content }: ChatCompletionUserMessageParam): Array<ChatCompletionContentPart> =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content
+
+/** What tools showed and what the user says next are one message: some servers refuse two of the same role in a row. */
+const merged = (params: ReadonlyArray<ChatCompletionMessageParam>): Array<ChatCompletionMessageParam> => {
+  const out: Array<ChatCompletionMessageParam> = []
+  for (const param of params) {
+    const last = out.at(-1)
+    if (last?.role === "user" && param.role === "user")
+      out[out.length - 1] = { role: "user", content: [...partsOf(last), ...partsOf(param)] }
+    else out.push(param)
+  }
+  return out
+}
+
 const messageParams = (
   message: Message,
   origin: string,
@@ -66,9 +109,12 @@ const messageParams = (
     return assistantParam(message, options.replayReasoning ? reasoningOf(message, origin) : {})
   }
   if (message.role === "tool") {
-    return message.content.map((part) => ({ role: "tool", tool_call_id: part.call_id, content: part.output }))
+    const results = message.content.map(
+      (part) => ({ role: "tool", tool_call_id: part.call_id, content: part.output }) as const
+    )
+    return [...results, ...shownByTools(message)]
   }
-  return [{ role: "user", content: message.content.map((part) => part.text).join("\n\n") }]
+  return [userParam(message.content)]
 }
 
 const functionTools = (request: ModelRequest): Array<ChatCompletionFunctionTool> =>
@@ -91,7 +137,7 @@ export const chatBody = (request: ModelRequest, options: ChatOptions): ChatCompl
     stream: true,
     messages: [
       ...systemParam(request),
-      ...wellFormedHistory(request.messages).flatMap((message) => messageParams(message, origin, options))
+      ...merged(wellFormedHistory(request.messages).flatMap((message) => messageParams(message, origin, options)))
     ],
     ...(options.includeUsage ? { stream_options: { include_usage: true } } : {}),
     ...(tools.length === 0 ? {} : { tools }),

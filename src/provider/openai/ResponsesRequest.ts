@@ -3,9 +3,21 @@
 import type {
   FunctionTool,
   ResponseCreateParamsStreaming,
+  ResponseFunctionCallOutputItemList,
+  ResponseInputFile,
+  ResponseInputImage,
   ResponseInputItem
 } from "openai/resources/responses/responses"
-import type { AssistantMessage, AssistantPart, Message, ModelRequest, OpaquePart } from "../Canonical.ts"
+import { addressOf } from "../Attachments.ts"
+import type {
+  AssistantMessage,
+  AssistantPart,
+  AttachmentPart,
+  Message,
+  ModelRequest,
+  OpaquePart,
+  ToolResultPart
+} from "../Canonical.ts"
 import { wellFormedHistory } from "../History.ts"
 import type { ModelInfo } from "../ModelInfo.ts"
 import { originOf } from "../Provider.ts"
@@ -42,12 +54,27 @@ const assistantItems = (message: AssistantMessage, origin: string): ReadonlyArra
   return items.slice(0, end + 1)
 }
 
+const attachmentItem = (part: AttachmentPart): ResponseInputImage | ResponseInputFile =>
+  part.type === "image"
+    ? { type: "input_image", detail: "auto", image_url: addressOf(part) }
+    : { type: "input_file", filename: part.name, file_data: addressOf(part) }
+
+const outputOf = ({ attachments = [], output }: ToolResultPart): string | ResponseFunctionCallOutputItemList =>
+  attachments.length === 0 ? output : [{ type: "input_text", text: output }, ...attachments.map(attachmentItem)]
+
 const messageItems = (message: Message, origin: string): ReadonlyArray<ResponseInputItem> => {
   if (message.role === "assistant") return assistantItems(message, origin)
   if (message.role === "tool") {
-    return message.content.map((part) => ({ type: "function_call_output", call_id: part.call_id, output: part.output }))
+    return message.content.map((part) => ({
+      type: "function_call_output",
+      call_id: part.call_id,
+      output: outputOf(part)
+    }))
   }
-  return [{ role: "user", content: message.content.map((part) => ({ type: "input_text", text: part.text })) }]
+  const content = message.content.map((part) =>
+    part.type === "text" ? ({ type: "input_text", text: part.text } as const) : attachmentItem(part)
+  )
+  return [{ role: "user", content }]
 }
 
 const functionTools = (request: ModelRequest): Array<FunctionTool> =>

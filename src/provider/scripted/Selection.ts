@@ -15,7 +15,9 @@ export interface Situation {
 const patternCharsMax = 4096
 
 const textOf = (message: Message | undefined): string =>
-  message?.role === "user" ? message.content.map((part) => part.text).join("\n") : ""
+  message?.role === "user"
+    ? message.content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n")
+    : ""
 
 const toolNameOf = (messages: ReadonlyArray<Message>, callId: string): string => {
   for (const message of messages.toReversed()) {

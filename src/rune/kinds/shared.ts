@@ -40,6 +40,13 @@ export const ContentPart = Schema.Union([
 ])
 export type ContentPart = typeof ContentPart.Type
 
+/** An image or a document that a tool brought, kept as a blob. */
+export const Attachment = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("image"), media_type: Schema.String, blob: BlobRef }),
+  Schema.Struct({ type: Schema.Literal("file"), name: Schema.String, media_type: Schema.String, blob: BlobRef })
+])
+export type Attachment = typeof Attachment.Type
+
 /** What a person or an agent says: plain text, or text with attachments. */
 export const Content = Schema.Union([Schema.String, Schema.Array(ContentPart)])
 export type Content = typeof Content.Type

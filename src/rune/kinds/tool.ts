@@ -6,7 +6,7 @@
 import * as Schema from "effect/Schema"
 import { CallId, Sha256Hex } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
-import { BlobRef, Count, EffectClass, ErrorInfo, JsonValue, Name, Ordinal } from "./shared.ts"
+import { Attachment, BlobRef, Count, EffectClass, ErrorInfo, JsonValue, Name, Ordinal } from "./shared.ts"
 
 export const ToolResultStatus = Schema.Literals([
   "success",
@@ -117,6 +117,7 @@ export const toolKinds = [
       status: ToolResultStatus,
       output: Schema.optionalKey(Schema.String),
       output_blob: Schema.optionalKey(BlobRef),
+      attachments: Schema.optionalKey(Schema.Array(Attachment)),
       error: Schema.optionalKey(ErrorInfo),
       exit_code: Schema.optionalKey(Schema.Int),
       duration_ms: Count,

@@ -1,32 +1,39 @@
-// The result of a call as a model can read it. Text stays text; what is no text is told by its kind and size.
+// The result of a call as a model can read it. Text stays text; images, audio and files are handed on as bytes, and what
+// they are is read from those.
 import { isDeeperThan } from "../../machine/Canonical.ts"
-import type { ToolOutcome } from "../Port.ts"
+import type { RawMedia, ToolOutcome } from "../Port.ts"
 import { mcpLimits } from "./Limits.ts"
 import { isObject, type Json } from "./Message.ts"
 
-const bytesOf = (base64: unknown): number => (typeof base64 === "string" ? Math.floor((base64.length * 3) / 4) : 0)
+const bytesOf = (base64: unknown): Buffer => Buffer.from(typeof base64 === "string" ? base64 : "", "base64")
 
 const told = (value: unknown): string => (typeof value === "string" ? value : "")
 
-const resourceText = (resource: Json): string => {
-  const { blob, mimeType, text, uri } = resource
-  if (typeof text === "string") return `${told(uri)}\n${text}`
-  return `[resource ${told(uri)}, ${told(mimeType) || "binary"}, ${bytesOf(blob)} bytes]`
+const resourceBlock = (resource: Json): Block => {
+  const { blob, text, uri } = resource
+  return typeof text === "string" ? `${told(uri)}\n${text}` : mediaBlock(blob, told(uri))
 }
 
-const blockText = (block: unknown): string => {
+type Block = string | RawMedia
+
+const mediaBlock = (base64: unknown, name: string): Block => {
+  const bytes = bytesOf(base64)
+  return bytes.length === 0 ? `[${name}: nothing in it]` : { bytes, name }
+}
+
+const blockOf = (block: unknown): Block => {
   if (!isObject(block)) return ""
-  const { data, description, mimeType, name, resource, text, type, uri } = block
+  const { data, description, name, resource, text, type, uri } = block
   switch (type) {
     case "text":
       return told(text)
     case "image":
     case "audio":
-      return `[${type} ${told(mimeType)}, ${bytesOf(data)} bytes]`
+      return mediaBlock(data, "")
     case "resource_link":
       return `[${told(name)}: ${told(uri)}] ${told(description)}`.trim()
     case "resource":
-      return isObject(resource) ? resourceText(resource) : ""
+      return isObject(resource) ? resourceBlock(resource) : ""
     default:
       return `[content of the kind ${told(type) || "unknown"}]`
   }
@@ -40,11 +47,13 @@ const tooDeep = (server: string, tool: string): ToolOutcome => {
 export const outcomeOf = (server: string, tool: string, result: Json): ToolOutcome => {
   if (isDeeperThan(result, mcpLimits.depthMax)) return tooDeep(server, tool)
   const { content, isError, structuredContent } = result
-  const blocks = Array.isArray(content) ? content.map(blockText).filter((text) => text !== "") : []
+  const blocks = Array.isArray(content) ? content.map(blockOf).filter((block) => block !== "") : []
+  const texts = blocks.filter((block) => typeof block === "string")
+  const media = blocks.filter((block) => typeof block !== "string")
   const text =
-    blocks.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : blocks.join("\n")
+    blocks.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : texts.join("\n")
   const output = text.slice(0, mcpLimits.outputCharsMax).toWellFormed()
-  if (isError !== true) return { status: "success", output }
+  if (isError !== true) return { status: "success", output, ...(media.length === 0 ? {} : { media }) }
   const message = `${tool} of ${server} failed: ${output.slice(0, 500)}`
   return { status: "error", output, error: { code: "mcp_tool_failed", message, retryable: false, source: "tool" } }
 }

@@ -1,19 +1,16 @@
 // `read_file`: a page of a text file, or of an output that was kept as a blob. Tells where to go on, and what a file is
 // that is no text.
+import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
 import type { BlobPort } from "../../Output.ts"
 import type { ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import { ToolFailure, told } from "../Errors.ts"
 import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../Kit.ts"
 import { builtinLimits } from "../Limits.ts"
-import { type ByteSource, blobPattern, blobSource, isBinary, withFile } from "./Bytes.ts"
+import { type ByteSource, blobPattern, blobSource, isBinary, readWhole, withFile } from "./Bytes.ts"
 import { type LinePage, readPage } from "./Lines.ts"
 
 const magic: ReadonlyArray<readonly [string, string]> = [
-  ["89504e47", "a PNG image"],
-  ["ffd8ff", "a JPEG image"],
-  ["47494638", "a GIF image"],
-  ["25504446", "a PDF document"],
   ["504b0304", "a ZIP archive"],
   ["1f8b", "a gzip archive"],
   ["7f454c46", "an ELF program"],
@@ -54,8 +51,22 @@ const shownPage = (page: LinePage, input: Input): string => {
   return `${text}${howToGoOn(page)}`
 }
 
+/** All of an image or a document, for the model to look at. */
+const showWhole = async (source: ByteSource, shown: string, type: string): Promise<ToolOutcome> => {
+  const bytesMax = isImageType(type) ? mediaLimits.imageBytesMax : mediaLimits.fileBytesMax
+  if (source.size > bytesMax)
+    throw new ToolFailure(
+      "too_large",
+      `${shown} is ${type}, ${source.size} bytes; a model can be shown ${bytesMax}: make it smaller first`
+    )
+  const bytes = await readWhole(source, { bytesMax })
+  return { status: "success", output: `${shown}: ${type}, ${bytes.length} bytes`, media: [{ bytes, name: shown }] }
+}
+
 const readFrom = async (source: ByteSource, shown: string, input: Input, signal: AbortSignal): Promise<ToolOutcome> => {
   const begin = await source.read(0)
+  const shownType = sniffMedia(begin)
+  if (isImageType(shownType) || shownType === pdfType) return showWhole(source, shown, shownType)
   if (isBinary(begin))
     throw new ToolFailure("not_text", `${shown} is ${binaryKind(begin)}, ${source.size} bytes, and no text`)
   const request = {
@@ -88,7 +99,7 @@ export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
   ...looks,
   name: "read_file",
   description:
-    "Reads a text file of the workspace, or a page of it by line. Long outputs of earlier calls are read the same way, by the blob name their result gives.",
+    "Reads a text file of the workspace, or a page of it by line; shows an image (PNG, JPEG, GIF, WebP) or a PDF document. Long outputs of earlier calls are read the same way, by the blob name their result gives.",
   parameters,
   access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
   preview: async ({ path }) => ({ title: `read ${asText(path)}` }),

@@ -152,6 +152,22 @@ const logSystemError = (log: Log, { conversation_id, payload }: AnyRune): void =
   log.write("warn", "a conversation was told of an error", { conversation_id, code, message })
 }
 
+const registryOf = (options: ServeOptions, { blobs }: Store): Registry => {
+  const { model, models, providers, readText, scenarios } = options
+  return makeRegistry({
+    key: (variable) => {
+      const value = options.key?.(variable)
+      return value === undefined || value === "" ? undefined : Redacted.make(value)
+    },
+    readBlob: (sha256) => blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax }),
+    ...(model === undefined ? {} : { model }),
+    ...(providers === undefined ? {} : { providers }),
+    ...(models === undefined ? {} : { models }),
+    ...(scenarios === undefined ? {} : { scenarios }),
+    ...(readText === undefined ? {} : { readText })
+  })
+}
+
 const runtimeOf = (
   options: ServeOptions,
   {
@@ -168,11 +184,6 @@ const runtimeOf = (
   log: Log,
   door: () => Door
 ): RuntimeOptions => {
-  const key: RegistryConfig["key"] = (variable) => {
-    const value = options.key?.(variable)
-    return value === undefined || value === "" ? undefined : Redacted.make(value)
-  }
-  const { model, models, providers, readText, scenarios } = options
   const hooks = options.hooks ?? extensions?.hooks
   return {
     ...options.runtime,
@@ -186,15 +197,7 @@ const runtimeOf = (
     keepOutput: (output) => store.blobs.keep(output, { mediaType: "text/plain" }),
     keepMedia: (bytes, mediaType) => store.blobs.keep(bytes, { mediaType }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
-    registry: makeRegistry({
-      key,
-      readBlob: (sha256) => store.blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax }),
-      ...(model === undefined ? {} : { model }),
-      ...(providers === undefined ? {} : { providers }),
-      ...(models === undefined ? {} : { models }),
-      ...(scenarios === undefined ? {} : { scenarios }),
-      ...(readText === undefined ? {} : { readText })
-    }),
+    registry: registryOf(options, store),
     tools,
     ...(prompts === undefined ? {} : { prompts }),
     ...(runner === undefined ? {} : { runner }),

@@ -3,6 +3,7 @@ import { costText, durationText, type TeamUse, teamUse } from "../machine/PlanSu
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
+import { usageOf } from "../rune/UsageTotals.ts"
 import { changesSince } from "./Changes.ts"
 import type { Tools } from "./Desk.ts"
 import { specText } from "./Evidence.ts"
@@ -61,7 +62,7 @@ export const goalMet = async (
     summary: summaryText(plan, { changes, use, wallMs }),
     evidence: plan.evidence as PayloadOf<"plan.goal_met">["evidence"],
     ...(changes === undefined ? {} : { changes: changes.slice(0, limits.changesKeptMax) }),
-    usage: use.usage,
+    usage: usageOf(use.usage),
     wall_ms: wallMs
   }
 }

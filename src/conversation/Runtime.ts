@@ -159,7 +159,7 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: E
     streams,
     changed: (signal) => employer.changed(signal),
     spending: new Spending(),
-    compaction: new Compaction({ commands, models: shared.models, ids: shared.ids }),
+    compaction: new Compaction({ commands, models: shared.models, ids: shared.ids, streams }),
     ...(onLive === undefined ? {} : { onLive: (live) => onLive({ conversation_id: conversationId, ...live }) })
   }
   const pursuit = new Pursuit({

@@ -4,6 +4,7 @@ import { agentOf, aliveAgents, pathOf, pendingApprovals } from "../machine/Selec
 import type { AgentState, CallState, ConversationState } from "../machine/State.ts"
 import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "../machine/Supervision.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import { costUsd, shownUsage } from "../rune/UsageTotals.ts"
 import { hasOpenRequest } from "./Working.ts"
 
 export const agentSummary = (state: ConversationState, agent: AgentState) => ({
@@ -20,7 +21,7 @@ export const agentSummary = (state: ConversationState, agent: AgentState) => ({
   queued: agent.queue.length,
   turns: agent.turns,
   tool_calls: agent.tool_calls,
-  usage: agent.usage,
+  usage: shownUsage(agent.usage),
   last_error: agent.last_error
 })
 
@@ -73,8 +74,8 @@ export const summaryOf = (state: ConversationState) => ({
   agents_alive: aliveAgents(state).length,
   working: hasOpenRequest(state),
   pending_approvals: approvalItems(state),
-  usage: state.usage,
-  cost_usd: state.usage.usd,
+  usage: shownUsage(state.usage),
+  cost_usd: costUsd(state.usage),
   turns: state.turns,
   tool_calls: state.tool_calls,
   last_event_id: state.head,

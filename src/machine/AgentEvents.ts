@@ -80,7 +80,8 @@ const turnCompleted = (turnId: string | undefined, usage: Usage | undefined): Ag
   input_tokens: usage?.input_tokens ?? 0,
   output_tokens: usage?.output_tokens ?? 0,
   cached_tokens: usage?.cached_tokens ?? 0,
-  cost_usd: usage?.usd ?? 0
+  // A price that is not known is none of zero.
+  cost_usd: usage?.usd ?? null
 })
 
 const turnOver = (

@@ -22,7 +22,7 @@ import type {
   Usage
 } from "../rune/kinds/shared.ts"
 import type { ApprovalScope, Learns, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
-import type { MessageMode } from "../rune/kinds/turn.ts"
+import type { MessageMode, RequestEstimate } from "../rune/kinds/turn.ts"
 import type { AutonomyCommand } from "./Autonomy.ts"
 
 /** Provider data that must go back byte for byte. */
@@ -181,12 +181,19 @@ export type TurnRequest =
       readonly request_id: RequestId
       readonly provider: string
       readonly model: string
+      /** What it is charged with where no answer comes. */
+      readonly estimate?: RequestEstimate
+      readonly purpose?: "summary"
+      /** What the request before it had used; estimated where nobody says. */
+      readonly usage?: Usage
     }
   | {
       readonly _tag: "AppendText" | "AppendReasoning"
       readonly agent_id: AgentId
       readonly content: string
       readonly request_id?: RequestId
+      /** What the provider has said so far. */
+      readonly usage?: Usage
     }
   | {
       readonly _tag: "ReceiveResponse"
@@ -229,6 +236,8 @@ export type TurnRequest =
       readonly summary: string
       readonly tokens_before?: number
       readonly tokens_after?: number
+      /** What the last request for the summary had used; estimated where nobody says. */
+      readonly usage?: Usage
     }
 
 export type ToolRequest =

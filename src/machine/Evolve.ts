@@ -11,7 +11,7 @@ import { type Handler, type Handlers, notice } from "./evolve/Parts.ts"
 import { planHandlers } from "./evolve/plan.ts"
 import { configHandlers, sessionHandlers } from "./evolve/session.ts"
 import { hookHandlers, toolHandlers } from "./evolve/tool.ts"
-import { turnHandlers } from "./evolve/turn.ts"
+import { settleCutOff, turnHandlers } from "./evolve/turn.ts"
 import { isExpired, outcomesBeyond } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
 import { type ConversationState, emptyConversation, type MutableConversation } from "./State.ts"
@@ -29,7 +29,9 @@ const systemHandlers: Handlers<"system"> = {
     })
   },
   "system.invariant_violation": nothing,
-  "system.recovered": nothing,
+  "system.recovered": (state, rune) => {
+    for (const one of rune.payload.cut_off ?? []) settleCutOff(state, one)
+  },
   "system.thinned": nothing
 }
 

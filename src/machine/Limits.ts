@@ -26,6 +26,9 @@ export const limits = {
   /** 0: a question waits as long as the conversation. */
   approvalTimeoutMs: 0,
 
+  /** Characters that count as a token where nobody has counted: few, so that an estimate errs on the safe side. */
+  charsPerToken: 3,
+
   /** A full queue refuses the message. */
   queuedMessagesMax: 256,
   /** More agents alive at once are refused. */

@@ -1,9 +1,9 @@
 /** How far a goal has come, in words: for the log when it stops, and for whoever has to decide about it. */
 
+import { addTotals, costUsd, noUsage, type Totals } from "../rune/UsageTotals.ts"
 import { isActive, isLost, orchestratorIdOf } from "./Schedule.ts"
-import { addUsage, pathOf } from "./Select.ts"
-import type { ConversationState, PlanState, TaskState, Totals } from "./State.ts"
-import { noUsage } from "./State.ts"
+import { pathOf } from "./Select.ts"
+import type { ConversationState, PlanState, TaskState } from "./State.ts"
 
 export interface TeamUse {
   readonly usage: Totals
@@ -16,8 +16,10 @@ export const teamUse = (state: ConversationState, plan: PlanState): TeamUse => {
   const lead = orchestratorIdOf(plan.plan_id)
   const team = state.agents.filter((agent) => pathOf(state, agent.agent_id).includes(lead))
   const all = [...team, ...team.flatMap((agent) => (agent.forgotten === null ? [] : [agent.forgotten]))]
+  const sum = noUsage()
+  for (const { usage } of all) addTotals(sum, usage)
   return {
-    usage: all.reduce((sum, { usage }) => addUsage(sum, usage), noUsage() as Totals),
+    usage: sum,
     tool_calls: all.reduce((sum, one) => sum + one.tool_calls, 0),
     agents: team.length
   }
@@ -25,7 +27,8 @@ export const teamUse = (state: ConversationState, plan: PlanState): TeamUse => {
 
 export const costText = ({ tool_calls: calls, usage }: TeamUse): string => {
   const tokens = usage.input_tokens + usage.output_tokens
-  const usd = usage.usd === 0 ? "" : `, $${usage.usd.toFixed(4)}`
+  const cost = costUsd(usage)
+  const usd = cost === null ? ", at a cost that is not known" : cost === 0 ? "" : `, $${cost.toFixed(4)}`
   return `${tokens} tokens in ${calls} tool calls and the talk around them${usd}`
 }
 

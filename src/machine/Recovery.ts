@@ -15,6 +15,7 @@ import { pendingEffects } from "./Effects.ts"
 import { errorInfo } from "./ErrorTable.ts"
 import { hook as hookMachine } from "./Hook.ts"
 import { runsInClient } from "./Select.ts"
+import { settlementOf } from "./Settlement.ts"
 import type { CallState, ConversationState, HookState } from "./State.ts"
 import { tool } from "./Tool.ts"
 
@@ -70,6 +71,15 @@ const loseHooks = (sheet: Drafting): ReadonlyArray<string> =>
     return lost.map((hook) => loseHook(sheet, { agent, turn }, hook))
   })
 
+/** Answers that were under way are not joined again: what they used is paid for. */
+const cutOffs = (state: ConversationState) =>
+  state.agents.flatMap(({ agent_id, turn }) => {
+    const usage = settlementOf(turn?.request)
+    return turn?.request == null || usage === undefined
+      ? []
+      : [{ agent_id, turn_id: turn.turn_id, request_id: turn.request.request_id, usage }]
+  })
+
 /**
  * The batch to write when a conversation is loaded whose process is gone. Nothing
  * when there is nothing to go on with. Calling it on the resolved state again finds
@@ -78,8 +88,10 @@ const loseHooks = (sheet: Drafting): ReadonlyArray<string> =>
 export const resolveAfterCrash = (state: ConversationState, moment: Moment, loss: Loss = serverStopped): Resolution => {
   const sheet = new Drafting(state, moment)
   const detail = [...loseCalls(sheet, loss), ...loseHooks(sheet)]
+  const cut = cutOffs(state)
   const pending = pendingEffects(state).length
   const resolved = detail.length
-  if (resolved === 0) return { drafts: [], pending, resolved }
-  return { drafts: [...sheet.drafts, draft("system.recovered", { pending, resolved, detail })], pending, resolved }
+  if (resolved + cut.length === 0) return { drafts: [], pending, resolved }
+  const payload = { pending, resolved, detail, ...(cut.length === 0 ? {} : { cut_off: cut }) }
+  return { drafts: [...sheet.drafts, draft("system.recovered", payload)], pending, resolved }
 }

@@ -1,6 +1,6 @@
 /** Questions that many modules ask of the state. */
 import { type AgentId, type CallId, type HookRunId, ordinalOf } from "../rune/Ids.ts"
-import type { AgentState, CallState, ConversationState, HookState, Totals, TurnState } from "./State.ts"
+import type { AgentState, CallState, ConversationState, HookState, TurnState } from "./State.ts"
 
 export const agentOf = (state: ConversationState, agentId: AgentId | null | undefined): AgentState | undefined => {
   for (const agent of state.agents) if (agent.agent_id === agentId) return agent
@@ -94,11 +94,3 @@ export const pathOf = (state: ConversationState, agentId: AgentId): ReadonlyArra
 /** Where the agent works: a place of its own, or the conversation's. */
 export const workspaceOf = (state: ConversationState, agentId: AgentId | null): string | undefined =>
   agentOf(state, agentId)?.workspace ?? state.session.config.workspace
-
-export const addUsage = (left: Totals, right: Partial<Totals> | undefined): Totals => ({
-  input_tokens: left.input_tokens + (right?.input_tokens ?? 0),
-  output_tokens: left.output_tokens + (right?.output_tokens ?? 0),
-  cached_tokens: left.cached_tokens + (right?.cached_tokens ?? 0),
-  reasoning_tokens: left.reasoning_tokens + (right?.reasoning_tokens ?? 0),
-  usd: left.usd + (right?.usd ?? 0)
-})

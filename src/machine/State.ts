@@ -15,10 +15,12 @@ import type {
   ConversationConfig,
   EffectClass,
   ErrorInfo,
-  HookFailurePolicy
+  HookFailurePolicy,
+  Usage
 } from "../rune/kinds/shared.ts"
 import type { ApprovalScope, Learns, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
-import type { AssistantItem, MessageMode, RetryTarget } from "../rune/kinds/turn.ts"
+import type { AssistantItem, MessageMode, RequestEstimate, RetryTarget } from "../rune/kinds/turn.ts"
+import { type MutableTotals, noUsage } from "../rune/UsageTotals.ts"
 import type { AgentStatus } from "./Agent.ts"
 import type { AttentionStatus } from "./Attention.ts"
 import type { AutonomyStatus } from "./Autonomy.ts"
@@ -36,15 +38,6 @@ export type DeepReadonly<T> = unknown extends T
     : T extends ReadonlyArray<infer Item>
       ? ReadonlyArray<DeepReadonly<Item>>
       : { readonly [K in keyof T]: DeepReadonly<T[K]> }
-
-/** Sums over model calls. */
-export interface MutableTotals {
-  input_tokens: number
-  output_tokens: number
-  cached_tokens: number
-  reasoning_tokens: number
-  usd: number
-}
 
 export interface MutableResult {
   status: ToolResultStatus
@@ -163,6 +156,11 @@ export interface MutableRequest {
   attempt: number
   event_id: number
   requested_ms: number
+  purpose: "answer" | "summary"
+  estimate: RequestEstimate | null
+  /** What the provider has said so far, and how many characters have come. */
+  told: Usage | null
+  chars: number
 }
 
 export interface MutableRetry {
@@ -405,24 +403,16 @@ export interface MutableConversation {
 export type ConversationState = DeepReadonly<MutableConversation>
 export type AgentState = DeepReadonly<MutableAgent>
 export type TurnState = DeepReadonly<MutableTurn>
+export type RequestState = DeepReadonly<MutableRequest>
 export type RetryState = DeepReadonly<MutableRetry>
 export type CallState = DeepReadonly<MutableCall>
 export type HookState = DeepReadonly<MutableHook>
 export type TranscriptItem = DeepReadonly<MutableTranscriptItem>
 export type DoneEffect = DeepReadonly<MutableDoneEffect>
 export type CallRecord = DeepReadonly<MutableCallRecord>
-export type Totals = DeepReadonly<MutableTotals>
 export type PlanState = DeepReadonly<MutablePlan>
 export type TaskState = DeepReadonly<MutableTask>
 export type Outcome = DeepReadonly<MutableOutcome>
-
-export const noUsage = (): MutableTotals => ({
-  input_tokens: 0,
-  output_tokens: 0,
-  cached_tokens: 0,
-  reasoning_tokens: 0,
-  usd: 0
-})
 
 /** The state before the first rune. */
 export const emptyConversation = (conversationId: ConversationId): ConversationState => {

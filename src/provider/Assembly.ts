@@ -147,6 +147,13 @@ export class Assembly {
     if (content !== "") this.#send({ type: "reasoning_delta", content })
   }
 
+  /** The provider said what the answer uses so far. */
+  noteUsage(usage: Usage): void {
+    if (this.outcome !== undefined) return
+    this.usage = usage
+    this.#send({ type: "usage_so_far", usage })
+  }
+
   /** The provider said the answer is complete. */
   complete(answer: {
     readonly parts: ReadonlyArray<RawPart>

@@ -1,5 +1,6 @@
 // How large a request is before any provider has counted it. Used to reserve the worst case of a call and to see a
 // full context coming; the bill comes from the provider's own numbers.
+import { limits as machineLimits } from "../machine/Limits.ts"
 import type { AttachmentPart, Message, ModelRequest } from "./Canonical.ts"
 import { limits } from "./Limits.ts"
 import type { ModelInfo } from "./ModelInfo.ts"
@@ -40,14 +41,11 @@ export const requestChars = (request: ModelRequest): number =>
   request.messages.reduce((sum, message) => sum + messageChars(message), 0) +
   toolChars(request)
 
-/** English prose has about four characters per token, code and other scripts fewer: three errs on the safe side. */
-const charsPerToken = 3
-
 /** What wrapping a message costs in any format. */
 const tokensPerMessage = 8
 
 export const estimateInputTokens = (request: ModelRequest): number =>
-  Math.ceil(requestChars(request) / charsPerToken) +
+  Math.ceil(requestChars(request) / machineLimits.charsPerToken) +
   request.messages.length * tokensPerMessage +
   request.messages.flatMap(attachmentsOf).reduce((sum, part) => sum + attachmentTokens(part), 0)
 

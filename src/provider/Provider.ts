@@ -55,6 +55,12 @@ export interface UsageEvent {
   readonly usage: Usage
 }
 
+/** What the provider says while it still answers; the last word is the `usage` event. */
+export interface UsageSoFarEvent {
+  readonly type: "usage_so_far"
+  readonly usage: Usage
+}
+
 export interface AssistantFinal {
   readonly type: "assistant_final"
   /** The whole visible text. */
@@ -78,6 +84,7 @@ export type ProviderEvent =
   | ReasoningDelta
   | ToolCallEvent
   | UsageEvent
+  | UsageSoFarEvent
   | AssistantFinal
   | ErrorEvent
   | Done

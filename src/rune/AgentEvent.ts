@@ -25,7 +25,8 @@ export const AgentEvent = Schema.Union([
     input_tokens: Count,
     output_tokens: Count,
     cached_tokens: Count,
-    cost_usd: Schema.Finite
+    /** Null where it is not known. */
+    cost_usd: Schema.NullOr(Schema.Finite)
   }),
   event("tool_started", { tool_name: Schema.String, call_id: Text }),
   event("tool_completed", {

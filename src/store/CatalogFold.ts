@@ -4,7 +4,8 @@ import { type AttentionView, evolveAttention } from "../machine/projection/Atten
 import type { Kind } from "../rune/Kinds.ts"
 import type { Content, ConversationConfig, Usage } from "../rune/kinds/shared.ts"
 import { type AnyRune, isKnown, type Rune, type RuneOf } from "../rune/Rune.ts"
-import { type Mutable, noUsage, type RowAgent, type RowState, type UsageTotals } from "./CatalogRow.ts"
+import { addTo, beyond, noUsage } from "../rune/UsageTotals.ts"
+import type { RowAgent, RowState } from "./CatalogRow.ts"
 import { limits } from "./Limits.ts"
 
 type Handler<K extends Kind> = (row: RowState, rune: RuneOf<K>) => void
@@ -45,30 +46,18 @@ const pushBounded = <T>(list: Array<T>, item: T): void => {
   if (list.length > limits.rowItemsMax) list.shift()
 }
 
-const addTo = (totals: Mutable<UsageTotals>, usage: Usage): void => {
-  totals.input_tokens += usage.input_tokens
-  totals.output_tokens += usage.output_tokens
-  totals.cached_tokens += usage.cached_tokens ?? 0
-  totals.reasoning_tokens += usage.reasoning_tokens ?? 0
-  totals.usd += usage.usd ?? 0
+interface Place {
+  readonly agent_id?: string
+  readonly turn_id?: string
 }
 
-/** What a turn's sum says beyond the calls that were counted already. */
-const beyond = (usage: Usage, counted: UsageTotals): Usage => ({
-  input_tokens: Math.max(0, usage.input_tokens - counted.input_tokens),
-  output_tokens: Math.max(0, usage.output_tokens - counted.output_tokens),
-  cached_tokens: Math.max(0, (usage.cached_tokens ?? 0) - counted.cached_tokens),
-  reasoning_tokens: Math.max(0, (usage.reasoning_tokens ?? 0) - counted.reasoning_tokens),
-  usd: Math.max(0, (usage.usd ?? 0) - counted.usd)
-})
-
-const runningTurn = (row: RowState, rune: AnyRune) => {
-  const turn = findAgent(row, rune.agent_id)?.turn
-  return turn !== null && turn !== undefined && turn.turn_id === rune.turn_id ? turn : undefined
+const runningTurn = (row: RowState, place: Place) => {
+  const turn = findAgent(row, place.agent_id)?.turn
+  return turn !== null && turn !== undefined && turn.turn_id === place.turn_id ? turn : undefined
 }
 
-const countCall = (row: RowState, rune: AnyRune, usage: Usage | undefined): void => {
-  const turn = runningTurn(row, rune)
+const countCall = (row: RowState, place: Place, usage: Usage | undefined): void => {
+  const turn = runningTurn(row, place)
   if (turn === undefined || usage === undefined) return
   addTo(turn.usage, usage)
   addTo(row.usage, usage)
@@ -142,6 +131,11 @@ const handlers: { readonly [K in Kind]?: Handler<K> } = {
     if (agent === undefined) return
     agent.turn = { turn_id: turnId, usage: noUsage() }
     if (taken !== undefined) agent.queued = agent.queued.filter((id) => !taken.includes(id))
+  },
+  "turn.model_requested": (row, rune) => countCall(row, rune, rune.payload.usage),
+  "turn.compacted": (row, rune) => countCall(row, rune, rune.payload.usage),
+  "system.recovered": (row, rune) => {
+    for (const { usage, ...place } of rune.payload.cut_off ?? []) countCall(row, place, usage)
   },
   "turn.assistant_final": (row, rune) => countCall(row, rune, rune.payload.usage),
   "turn.retry_scheduled": (row, rune) => countCall(row, rune, rune.payload.usage),

@@ -2,6 +2,7 @@
 // to go on from there. All of it follows from the log.
 import type { AttentionStatus as Attention } from "../machine/Attention.ts"
 import { type AttentionView, emptyAttention } from "../machine/projection/AttentionView.ts"
+import { type MutableTotals, noUsage, shownUsage } from "../rune/UsageTotals.ts"
 
 export type ConversationStatus = "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
 
@@ -15,14 +16,6 @@ export const statuses: ReadonlyArray<ConversationStatus> = [
   "archived"
 ]
 
-export interface UsageTotals {
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly cached_tokens: number
-  readonly reasoning_tokens: number
-  readonly usd: number
-}
-
 /** What a listing shows. */
 export interface CatalogRow {
   readonly conversation_id: string
@@ -34,7 +27,7 @@ export interface CatalogRow {
   readonly last_event_id: number
   readonly attention: Attention
   readonly turns: number
-  readonly usage: UsageTotals
+  readonly usage: ReturnType<typeof shownUsage>
   readonly forked_from?: string
   /** There is work that a restart has to go on with. */
   readonly unfinished: boolean
@@ -44,7 +37,7 @@ export interface CatalogRow {
 
 export interface OpenTurn {
   readonly turn_id: string
-  usage: Mutable<UsageTotals>
+  usage: MutableTotals
 }
 
 export interface RowAgent {
@@ -73,22 +66,14 @@ export interface RowState {
   /** Its state, and whether a person is needed. */
   view: AttentionView
   turns: number
-  usage: Mutable<UsageTotals>
+  usage: MutableTotals
   forked_from: string | null
   agents: Array<RowAgent>
   plan_open: boolean
 }
 
 /** Raised when the fold changes: rows of another format are folded anew. */
-export const ROW_FORMAT = 2
-
-export const noUsage = (): Mutable<UsageTotals> => ({
-  input_tokens: 0,
-  output_tokens: 0,
-  cached_tokens: 0,
-  reasoning_tokens: 0,
-  usd: 0
-})
+export const ROW_FORMAT = 3
 
 export const emptyRow = (conversationId: string): RowState => ({
   format: ROW_FORMAT,
@@ -129,7 +114,7 @@ export const rowOf = (row: RowState, damaged?: string): CatalogRow => ({
   last_event_id: row.last_event_id,
   attention: row.view.attention,
   turns: row.turns,
-  usage: row.usage,
+  usage: shownUsage(row.usage),
   ...(row.forked_from === null ? {} : { forked_from: row.forked_from }),
   unfinished: isUnfinished(row),
   ...(damaged === undefined ? {} : { damaged })

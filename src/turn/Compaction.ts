@@ -11,10 +11,16 @@ import { type ProviderError, providerError } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { NotWanted } from "./Announcing.ts"
 import { offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
-import type { Purse } from "./Purse.ts"
-import { newProgress, Summarizer, type SummarizerOptions, type SummaryProgress } from "./Summarizer.ts"
+import {
+  newProgress,
+  Summarizer,
+  type SummarizerOptions,
+  type SummaryProgress,
+  type SummaryPurse
+} from "./Summarizer.ts"
 import { itemChars, summaryCharsMax } from "./SummaryText.ts"
 
 /** Code of the error of a turn whose context cannot be made smaller. */
@@ -24,7 +30,7 @@ export const NO_HEADROOM = "compaction_without_headroom"
 export interface CompactionPlace {
   readonly agentId: AgentId
   readonly resolved: ResolvedModel
-  readonly purse: Pick<Purse, "hasRoomFor" | "spend">
+  readonly purse: SummaryPurse
 }
 
 /** The latest point to cut at that leaves about `keepChars` of the newest part; nothing when there is none. */
@@ -84,7 +90,7 @@ export class Compaction {
     place: CompactionPlace,
     request: ModelRequest,
     rebuild: Effect.Effect<ModelRequest>
-  ): Effect.Effect<ModelRequest, ProviderError> {
+  ): Effect.Effect<ModelRequest, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { agentId, resolved } = place
       const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
@@ -117,7 +123,7 @@ export class Compaction {
     place: CompactionPlace,
     request: ModelRequest,
     contextTokens: number
-  ): Effect.Effect<boolean, ProviderError> {
+  ): Effect.Effect<boolean, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { commands } = this.options
       const { agentId, resolved } = place
@@ -135,7 +141,8 @@ export class Compaction {
       }
       const summary = yield* this.summaryOf(place, agent, { upto, tools: request.tools, contextTokens })
       const tokensBefore = estimateInputTokens(request)
-      const command = { _tag: "Compact", agent_id: agentId, upto, summary, tokens_before: tokensBefore } as const
+      const cost = { tokens_before: tokensBefore, ...place.purse.takeSettled() }
+      const command = { _tag: "Compact", agent_id: agentId, upto, summary, ...cost } as const
       const accepted = yield* Effect.promise(() => offer(commands, command))
       this.begun.delete(agentId)
       return accepted
@@ -146,7 +153,7 @@ export class Compaction {
     { agentId, purse, resolved }: CompactionPlace,
     agent: AgentState,
     cut: { readonly upto: number; readonly tools: ModelRequest["tools"]; readonly contextTokens: number }
-  ): Effect.Effect<string, ProviderError> {
+  ): Effect.Effect<string, ProviderError | NotWanted> {
     const { contextTokens, tools, upto } = cut
     const known = this.begun.get(agentId)
     const { progress } = known?.upto === upto ? known : { progress: newProgress() }

@@ -6,10 +6,18 @@ import type { Effect as Pending } from "../machine/Effects.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
 import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
 import type { RequestId } from "../rune/Ids.ts"
+import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
 import { Coalescer } from "./Coalescer.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
+import type { Purse } from "./Purse.ts"
 import type { Streams } from "./Streams.ts"
+
+/** What is heard, and who pays for it. */
+export interface Heard {
+  readonly requestId: RequestId
+  readonly purse: Pick<Purse, "told">
+}
 
 type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
 
@@ -33,25 +41,38 @@ export class Listener {
   private readonly tooLarge = Deferred.makeUnsafe<never, ProviderError>()
   private bytes = 0
   readonly calls = new Map<string, ToolCallEvent["parsed"]>()
+  private readonly requestId: RequestId
+  private readonly purse: Pick<Purse, "told">
+  private isTold = true
   final: AssistantFinal | undefined
   usage: Usage | undefined
+  /** Characters of text and reasoning. */
+  chars = 0
 
-  constructor(options: ListenerOptions, pending: CallModel, requestId: RequestId) {
+  constructor(options: ListenerOptions, pending: CallModel, { purse, requestId }: Heard) {
     this.options = options
     this.pending = pending
-    this.text = this.gather("AppendText", requestId)
-    this.reasoning = this.gather("AppendReasoning", requestId)
+    this.requestId = requestId
+    this.purse = purse
+    this.text = this.gather("AppendText")
+    this.reasoning = this.gather("AppendReasoning")
     options.streams.add(this)
   }
 
-  private gather(_tag: "AppendText" | "AppendReasoning", requestId: RequestId): Coalescer {
-    const { commands, deltaEveryMs } = this.options
-    return new Coalescer({
-      everyMs: deltaEveryMs,
-      send: async (content) => {
-        await offer(commands, { _tag, agent_id: this.pending.agent_id, content, request_id: requestId })
-      }
-    })
+  private gather(_tag: "AppendText" | "AppendReasoning"): Coalescer {
+    return new Coalescer({ everyMs: this.options.deltaEveryMs, send: (content) => this.append(_tag, content) })
+  }
+
+  private async append(_tag: "AppendText" | "AppendReasoning", content: string): Promise<void> {
+    const { pending, requestId } = this
+    const told = this.isTold ? {} : this.told
+    this.isTold = true
+    await offer(this.options.commands, { _tag, agent_id: pending.agent_id, content, request_id: requestId, ...told })
+  }
+
+  /** What the provider has said that the answer uses, as runes carry it. */
+  get told(): { readonly usage?: RuneUsage } {
+    return this.usage === undefined ? {} : { usage: this.purse.told(this.usage) }
   }
 
   /** Fails when the answer has become too large to be kept. */
@@ -64,12 +85,18 @@ export class Listener {
       case "assistant_delta": {
         const { agent_id, turn_id } = this.pending
         this.options.onLive?.({ agent_id, turn_id, text: event.content })
+        this.chars += event.content.length
         return this.fits(event.content) ? this.text.add(event.content) : undefined
       }
       case "reasoning_delta":
+        this.chars += event.content.length
         return this.reasoning.add(event.content)
       case "tool_call":
         this.calls.set(event.call_id, event.parsed)
+        return undefined
+      case "usage_so_far":
+        this.usage = event.usage
+        this.isTold = false
         return undefined
       case "usage":
         this.usage = event.usage
@@ -97,6 +124,7 @@ export class Listener {
   flush(): void {
     this.reasoning.flush()
     this.text.flush()
+    if (!this.isTold) void this.append("AppendText", "").catch(() => undefined)
   }
 
   /** What has gathered becomes durable before the next thing is said about it. */

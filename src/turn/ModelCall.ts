@@ -1,7 +1,6 @@
 // One model call of one turn: the intent is durable before a byte is sent, text becomes runes as it streams, and
 // the answer with all it asks for is one batch. Ends with the machine told what happened, unless it was
 // interrupted: then somebody else has told it already.
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Effect as Pending } from "../machine/Effects.ts"
@@ -19,6 +18,8 @@ import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import { type Allowance, withAllowance } from "./Allowance.ts"
+import { announce } from "./Announcing.ts"
+import { chargeOf } from "./Charge.ts"
 import { ask, offer } from "./Commands.ts"
 import { type Compaction, NO_HEADROOM } from "./Compaction.ts"
 import { Listener, type ListenerOptions } from "./Listening.ts"
@@ -42,9 +43,6 @@ export interface ModelCallOptions extends ListenerOptions, Allowance {
 
 type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
 
-/** The machine does not want the call any more: nothing was sent, and nothing went wrong. */
-class NotWanted extends Data.TaggedError("NotWanted") {}
-
 /** One attempt at the call, and what it has heard so far. */
 interface Attempt {
   readonly pending: CallModel
@@ -64,21 +62,6 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt, sight })
 }
 
-/** Makes the intent durable. */
-const announce = (options: ModelCallOptions, { pending, resolved, requestId }: Attempt) =>
-  Effect.flatMap(
-    Effect.promise(() =>
-      offer(options.commands, {
-        _tag: "RequestModel",
-        agent_id: pending.agent_id,
-        request_id: requestId,
-        provider: resolved.provider.name,
-        model: resolved.model
-      })
-    ),
-    (accepted) => (accepted ? Effect.void : Effect.fail(new NotWanted()))
-  )
-
 /** Makes the answer durable, with everything it asks for. */
 const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, stopReason: StopReason) =>
   Effect.gen(function* () {
@@ -95,10 +78,11 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, s
         request_id: requestId,
         items,
         stop_reason: stopReason,
-        ...attempt.purse.spent
+        ...heard.told
       })
     )
     if (refusal?.code !== "limit_exceeded") return
+    if (heard.usage !== undefined) attempt.purse.settle(attempt.purse.told(heard.usage))
     const message = `the answer cannot be kept: ${refusal.message}`
     return yield* providerError({ kind: "malformed_response", provider: origin.provider, message, retryable: false })
   })
@@ -111,9 +95,10 @@ interface Spoken {
 /** The call itself, inside the provider's limiter and breaker. */
 const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest) =>
   Effect.gen(function* () {
-    const { pending, resolved } = attempt
-    yield* announce(options, attempt)
-    const heard = new Listener(options, pending, attempt.requestId)
+    const { pending, purse, requestId, resolved } = attempt
+    const estimate = purse.requestEstimate(request)
+    yield* announce(options.commands, { agentId: pending.agent_id, resolved, purse, requestId, estimate })
+    const heard = new Listener(options, pending, attempt)
     const { llmFirstEventMs: firstEventMs, llmIdleMs: idleMs } = effectiveLimits(
       options.commands.state().session.config
     )
@@ -121,16 +106,18 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
     const answered = call(resolved.provider, request, heard.sink, within)
     return yield* Effect.raceFirst(answered, heard.overflow).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
-      Effect.tapError(() => Effect.promise(() => heard.finish())),
-      Effect.ensuring(
-        Effect.sync(() => {
-          attempt.purse.spend(heard.usage)
-          heard.close()
-        })
-      ),
+      Effect.tapError((error) => {
+        const { chars, told } = heard
+        purse.settle(chargeOf(error, { estimate, told: told.usage ?? null, chars }))
+        return Effect.promise(() => heard.finish())
+      }),
+      Effect.ensuring(Effect.sync(() => heard.close())),
       Effect.map(({ stopReason }): Spoken => ({ heard, stopReason }))
     )
   })
+
+const isSomething = (usage: Usage | undefined): boolean =>
+  usage !== undefined && usage.input_tokens + usage.output_tokens > 0
 
 /** Tells the machine, which decides whether the call is tried again and who has to be waited for. */
 const reportFailure = (
@@ -149,7 +136,7 @@ const reportFailure = (
     provider,
     ...(outage === true ? { outage } : {}),
     ...(needsPerson === true ? { waits_for: "person" as const } : {}),
-    ...used
+    ...(isSomething(used.usage) ? used : {})
   } as const
   return Effect.asVoid(Effect.promise(() => offer(options.commands, command)))
 }
@@ -225,7 +212,8 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
       Effect.flatMap(({ heard, stopReason }) => receive(options, attempt, heard, stopReason)),
       Effect.catchTags({
         NotWanted: () => Effect.void,
-        ProviderError: (error) => reportFailure(options, pending, judged(options, attempt, error, request), purse.spent)
+        ProviderError: (error) =>
+          reportFailure(options, pending, judged(options, attempt, error, request), purse.takeSettled())
       }),
       Effect.ensuring(Effect.sync(() => purse.close()))
     )

@@ -1,10 +1,11 @@
-// What one attempt at a model call may spend and has spent: on the call itself, and on the one that sums up before it.
-// Both are reserved beside each other and settled together, on the rune that says what became of the attempt.
+// What one attempt at a model call may spend and has spent: on the call itself, and on those that sum up before it. They
+// are reserved beside each other; what each has used is on record with the next event about the turn.
 import type { ModelRequest } from "../provider/Canonical.ts"
-import { worstCaseUsage } from "../provider/Estimate.ts"
+import { estimateInputTokens, worstCaseUsage } from "../provider/Estimate.ts"
 import type { Usage as ProviderUsage } from "../provider/Provider.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
+import type { RequestEstimate } from "../rune/kinds/turn.ts"
 import type { Allowance } from "./Allowance.ts"
 import type { Models } from "./Models.ts"
 import type { Estimate } from "./Spending.ts"
@@ -14,15 +15,21 @@ export interface PurseOptions extends Allowance {
 }
 
 const microUsdPerUsd = 1_000_000
+const million = 1_000_000
 
-const sum = (usages: ReadonlyArray<ProviderUsage>, field: keyof ProviderUsage): number =>
-  usages.reduce((total, usage) => total + usage[field], 0)
+const inputOnly = (tokens: number): ProviderUsage => ({
+  input_tokens: tokens,
+  cached_input_tokens: 0,
+  cache_write_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0
+})
 
 export class Purse {
   private readonly options: PurseOptions
   private readonly agentId: AgentId
   private readonly fullName: string
-  private readonly usages: Array<ProviderUsage> = []
+  private used: Usage | undefined
   private giveBack: () => void = () => undefined
 
   constructor(options: PurseOptions, payer: { readonly agentId: AgentId; readonly fullName: string }) {
@@ -43,6 +50,33 @@ export class Purse {
     }
   }
 
+  /** What a request is charged with where its answer is cut off before anybody has counted. */
+  requestEstimate(request: ModelRequest): RequestEstimate {
+    const { catalogue } = this.options.models
+    const input = inputOnly(estimateInputTokens(request))
+    const cost = catalogue.cost(this.fullName, input)
+    const withOutput = catalogue.cost(this.fullName, { ...input, output_tokens: million })
+    const { input_tokens } = input
+    if (cost._tag === "Unknown" || withOutput._tag === "Unknown") return { input_tokens }
+    return {
+      input_tokens,
+      input_usd: cost.microUsd / microUsdPerUsd,
+      output_usd_per_token: (withOutput.microUsd - cost.microUsd) / million / microUsdPerUsd
+    }
+  }
+
+  /** What a provider has said, as runes carry it. */
+  told(usage: ProviderUsage): Usage {
+    const cost = this.options.models.catalogue.cost(this.fullName, usage)
+    return {
+      input_tokens: usage.input_tokens,
+      output_tokens: usage.output_tokens,
+      cached_tokens: usage.cached_input_tokens,
+      reasoning_tokens: usage.reasoning_tokens,
+      ...(cost._tag === "Known" ? { usd: cost.microUsd / microUsdPerUsd } : {})
+    }
+  }
+
   /**
    * Whether one more call fits into the budget beside the one that is reserved already. It does not wait: whoever
    * waits while holding something may wait for somebody who does the same.
@@ -59,27 +93,16 @@ export class Purse {
     return true
   }
 
-  /** A call has used this. */
-  spend(usage: ProviderUsage | undefined): void {
-    if (usage !== undefined) this.usages.push(usage)
+  /** The request that was announced last is over and has used this. */
+  settle(usage: Usage): void {
+    this.used = usage
   }
 
-  /** All that was used, as runes carry it. */
-  get spent(): { readonly usage?: Usage } {
-    const { usages } = this
-    if (usages.length === 0) return {}
-    const costs = usages.map((usage) => this.options.models.catalogue.cost(this.fullName, usage))
-    const known = costs.filter((cost) => cost._tag === "Known")
-    const microUsd = known.reduce((total, cost) => total + cost.microUsd, 0)
-    return {
-      usage: {
-        input_tokens: sum(usages, "input_tokens"),
-        output_tokens: sum(usages, "output_tokens"),
-        cached_tokens: sum(usages, "cached_input_tokens"),
-        reasoning_tokens: sum(usages, "reasoning_tokens"),
-        ...(known.length === 0 ? {} : { usd: microUsd / microUsdPerUsd })
-      }
-    }
+  /** What the request that was announced last has used, for the one event that says so. */
+  takeSettled(): { readonly usage?: Usage } {
+    const usage = this.used
+    this.used = undefined
+    return usage === undefined ? {} : { usage }
   }
 
   /** Gives back what was reserved for more calls; what they used is on record by now. */

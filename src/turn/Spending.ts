@@ -14,9 +14,10 @@ import {
   plus
 } from "../budget/State.ts"
 import { isOpen, pathOf } from "../machine/Select.ts"
-import type { AgentState, ConversationState, Totals } from "../machine/State.ts"
+import type { AgentState, ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Budget, BudgetMeasure } from "../rune/kinds/shared.ts"
+import type { Totals } from "../rune/UsageTotals.ts"
 
 export type Estimate = Amounts
 

@@ -14,6 +14,10 @@ const endsTurn = (command: Command): boolean => {
     case "FailTurn":
     case "DenyCall":
       return true
+    case "AdvancePlan":
+      return command.dismiss !== undefined || command.step._tag === "ExhaustBudget"
+    case "ExhaustBudget":
+      return command.consequence === "terminate"
     case "PostMessage":
       return command.mode === "steer"
     default:

@@ -7,6 +7,7 @@ import { canonicalHash } from "../machine/Canonical.ts"
 import { shortened } from "../machine/DoneEffects.ts"
 import { outageMs } from "../machine/decide/model.ts"
 import { effectiveLimits, limits as machineLimits } from "../machine/Limits.ts"
+import { type Known, settlementOf } from "../machine/Settlement.ts"
 import type { AgentState, ConversationState, TranscriptItem } from "../machine/State.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
@@ -15,12 +16,16 @@ import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ProviderEvent, Usage } from "../provider/Provider.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
-import { makeRequestId } from "../rune/Ids.ts"
-import type { Commands } from "./Commands.ts"
+import { makeRequestId, type RequestId } from "../rune/Ids.ts"
+import type { RequestEstimate } from "../rune/kinds/turn.ts"
+import { announce, type NotWanted } from "./Announcing.ts"
+import { chargeOf, nothingUsed } from "./Charge.ts"
+import { type Commands, offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
 import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 import type { Purse } from "./Purse.ts"
+import type { Streams } from "./Streams.ts"
 import {
   asText,
   extract,
@@ -36,13 +41,16 @@ export interface SummarizerOptions {
   readonly commands: Commands
   readonly models: Models
   readonly ids: IdSource
+  readonly streams: Streams
 }
+
+export type SummaryPurse = Pick<Purse, "hasRoomFor" | "requestEstimate" | "told" | "settle" | "takeSettled">
 
 /** What is summed up, for whom, and who pays. */
 export interface SummaryJob {
   readonly agent: AgentState
   readonly resolved: ResolvedModel
-  readonly purse: Pick<Purse, "hasRoomFor" | "spend">
+  readonly purse: SummaryPurse
   readonly tools: ModelRequest["tools"]
   readonly progress: SummaryProgress
 }
@@ -89,7 +97,7 @@ export class Summarizer {
   }
 
   /** A summary of the items that is shorter than they are. */
-  summarize(job: SummaryJob, items: Items, charsMax: number): Effect.Effect<string, ProviderError> {
+  summarize(job: SummaryJob, items: Items, charsMax: number): Effect.Effect<string, ProviderError | NotWanted> {
     return Effect.suspend(() => {
       const { contextTokens } = this.options.models.catalogue.lookup(job.resolved.fullName)
       const room = Math.floor(contextTokens * limits.summaryAt)
@@ -113,7 +121,7 @@ export class Summarizer {
     return asideRequest(commands.state(), about, aside)
   }
 
-  private inPieces(job: SummaryJob, items: Items, bounds: Bounds): Effect.Effect<string, ProviderError> {
+  private inPieces(job: SummaryJob, items: Items, bounds: Bounds): Effect.Effect<string, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { charsMax, levels, tokensOf } = bounds
       const tokensMax = Math.min(bounds.tokensMax, job.progress.pieceTokensMax)
@@ -135,7 +143,7 @@ export class Summarizer {
   }
 
   /** A piece that the model finds too large is summed up in smaller ones. */
-  private ofPiece(job: SummaryJob, piece: Items, bounds: Bounds): Effect.Effect<string, ProviderError> {
+  private ofPiece(job: SummaryJob, piece: Items, bounds: Bounds): Effect.Effect<string, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { progress } = job
       const key = canonicalHash(piece)
@@ -150,6 +158,7 @@ export class Summarizer {
       const { commands } = this.options
       if (Result.isFailure(told)) {
         const error = told.failure
+        if (error._tag === "NotWanted") return yield* error
         if (isTriedAgain(commands.state(), job.agent, error)) return yield* error
         if (error.kind !== "context_exceeded") return extract(piece, charsMax)
         progress.pieceTokensMax = Math.floor(tokens / 2)
@@ -162,20 +171,51 @@ export class Summarizer {
     })
   }
 
-  private ask(job: SummaryJob, request: ModelRequest): Effect.Effect<string, ProviderError> {
-    const { commands, models } = this.options
+  /** Announced and charged like any call: what it used is on record with the next request, or with the summary. */
+  private ask(job: SummaryJob, request: ModelRequest): Effect.Effect<string, ProviderError | NotWanted> {
+    const { commands, models, streams } = this.options
     const { purse, resolved } = job
-    let text = ""
-    let usage: Usage | undefined
-    const sink = (event: ProviderEvent): undefined => {
-      if (event.type === "usage") usage = event.usage
-      if (event.type === "assistant_delta" && text.length < limits.summaryCharsMax) text += event.content
+    const { agent_id: agentId } = job.agent
+    const requestId = request.requestId as RequestId
+    const estimate = purse.requestEstimate(request)
+    const heard = new SummaryText()
+    const known = () => heard.known(estimate, purse)
+    const used = () => settlementOf(known()) ?? nothingUsed
+    const gathering = {
+      flush: () => {
+        const soFar = { content: "", request_id: requestId, usage: used() }
+        void offer(commands, { _tag: "AppendText", agent_id: agentId, ...soFar }).catch(() => undefined)
+      }
     }
     const { llmFirstEventMs, llmIdleMs, llmTimeoutMs } = effectiveLimits(commands.state().session.config)
     const within = { callMs: llmTimeoutMs, firstEventMs: llmFirstEventMs, idleMs: llmIdleMs }
-    return models.run(resolved.provider.name, call(resolved.provider, request, sink, within)).pipe(
-      Effect.ensuring(Effect.sync(() => purse.spend(usage))),
-      Effect.map(() => text)
+    const answered = Effect.suspend(() => {
+      streams.add(gathering)
+      return call(resolved.provider, request, heard.sink, within)
+    }).pipe(
+      Effect.tap(() => Effect.sync(() => purse.settle(known().told ?? used()))),
+      Effect.tapError((error) => Effect.sync(() => purse.settle(chargeOf(error, known())))),
+      Effect.ensuring(Effect.sync(() => streams.delete(gathering)))
     )
+    const announced = announce(commands, { agentId, requestId, resolved, purse, estimate, purpose: "summary" })
+    return Effect.map(models.run(resolved.provider.name, Effect.andThen(announced, answered)), () => heard.text)
+  }
+}
+
+/** What is heard of a summary while it is made. */
+class SummaryText {
+  text = ""
+  private chars = 0
+  private usage: Usage | undefined
+
+  readonly sink = (event: ProviderEvent): undefined => {
+    if (event.type === "usage" || event.type === "usage_so_far") this.usage = event.usage
+    if (event.type !== "assistant_delta" && event.type !== "reasoning_delta") return
+    this.chars += event.content.length
+    if (event.type === "assistant_delta" && this.text.length < limits.summaryCharsMax) this.text += event.content
+  }
+
+  known(estimate: RequestEstimate, purse: Pick<Purse, "told">): Known {
+    return { estimate, told: this.usage === undefined ? null : purse.told(this.usage), chars: this.chars }
   }
 }

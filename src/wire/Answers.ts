@@ -19,7 +19,10 @@ export const UsageTotals = Struct({
   output_tokens: Count,
   cached_tokens: Count,
   reasoning_tokens: Count,
-  usd: Amount
+  /** Null where some of it has no known price. */
+  usd: NullOr(Amount),
+  /** A call was cut off: some of it is an estimate. */
+  estimated: optional(Schema.Boolean)
 })
 
 const SessionState = Schema.Literals(["created", "active", "paused", "suspended", "closing", "closed", "archived"])
@@ -186,7 +189,7 @@ export const ConversationSummary = Struct({
   agents_alive: Count,
   working: Schema.Boolean,
   pending_approvals: List(ApprovalItem),
-  cost_usd: Amount,
+  cost_usd: NullOr(Amount),
   tool_calls: Count,
   plan: NullOr(PlanItem)
 })
@@ -218,7 +221,7 @@ export const WindowFigures = Struct({
   turns_interrupted: Count,
   tool_results: Count,
   usage: Struct({ input_tokens: Count, output_tokens: Count, cached_tokens: Count, reasoning_tokens: Count }),
-  cost_usd: Amount,
+  cost_usd: NullOr(Amount),
   /** Conversations that were too many to be counted. */
   left_out: optional(Count)
 })
@@ -299,7 +302,7 @@ export const answers = {
   stats: Schema.Union([
     Struct({
       agents_alive: Count,
-      cost_usd: Amount,
+      cost_usd: NullOr(Amount),
       last_event_id: Count,
       tool_calls: Count,
       turns: Count,

@@ -71,7 +71,7 @@ describe("text of others", () => {
 
   it("has durations and amounts people read", () => {
     expect([12, 1_500, 61_000, 3_700_000].map(duration)).toEqual(["12 ms", "1.5 s", "1 min 1 s", "1 h 1 min"])
-    expect([undefined, 0, 0.0123, 1.5].map(money)).toEqual(["", "", "$0.0123", "$1.50"])
+    expect([null, 0, 0.0123, 1.5].map(money)).toEqual(["cost unknown", "", "$0.0123", "$1.50"])
   })
 
   it("is laid out in columns, cut only where somebody looks", () => {

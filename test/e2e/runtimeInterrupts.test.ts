@@ -164,7 +164,11 @@ describe("an interrupt", () => {
     await talk.post("m3")
     await talk.until("turn.started", 3)
     for (let turn = 0; turn < 5; turn++) await nextTurn()
-    expect(talk.of("turn.model_requested").length).toBe(2)
+    expect(talk.of("turn.model_requested").map(({ payload }) => payload.purpose)).toEqual([
+      undefined,
+      undefined,
+      "summary"
+    ])
     await talk.interrupt()
     expect((await talk.turns(3)).kind).toBe("turn.interrupted")
     expect(talk.of("turn.compacted")).toEqual([])

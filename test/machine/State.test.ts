@@ -11,8 +11,8 @@ import { evolve, fold } from "#src/machine/Evolve.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
 import { limits } from "#src/machine/Limits.ts"
 import { restoreSnapshot, snapshotOf } from "#src/machine/Replay.ts"
-import { addUsage, agentOf, familyOf, hookOf, pathOf } from "#src/machine/Select.ts"
-import { type ConversationState, emptyConversation, noUsage } from "#src/machine/State.ts"
+import { agentOf, familyOf, hookOf, pathOf } from "#src/machine/Select.ts"
+import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
 import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "#src/machine/Supervision.ts"
 import type { AgentId, CallId, ConversationId } from "#src/rune/Ids.ts"
 import { kinds } from "#src/rune/Kinds.ts"
@@ -171,7 +171,6 @@ describe("selecting", () => {
     expect(pathOf(story.state, "agt_9999" as AgentId)).toEqual([])
     expect(familyOf(story.state, "agt_9999" as AgentId)).toEqual([])
     expect(hookOf(story.state, "hookrun_9" as never)).toBeUndefined()
-    expect(addUsage(noUsage(), undefined)).toEqual(noUsage())
   })
 
   it("is not fooled by agents that are each other's parents", () => {

@@ -248,7 +248,9 @@ describe("interrupting", () => {
       output_tokens: 3,
       cached_tokens: 2,
       reasoning_tokens: 1,
-      usd: 1
+      usd: 1,
+      unpriced: false,
+      estimated: false
     })
     expect(story.runes.at(-1)?.payload).toMatchObject({ principal: "ada" })
   })

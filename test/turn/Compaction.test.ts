@@ -236,9 +236,10 @@ describe("a context that fills", () => {
     expect(talk.of("turn.retry_scheduled").map((rune) => rune.payload.error_type)).toEqual(["context_exceeded"])
     expect(talk.of("turn.compacted").length).toBe(1)
     const order = talk.kinds.slice(talk.kinds.indexOf("turn.retry_scheduled"))
-    expect(order.slice(0, 4)).toEqual([
+    expect(order.slice(0, 5)).toEqual([
       "turn.retry_scheduled",
       "turn.retry_started",
+      "turn.model_requested",
       "turn.compacted",
       "turn.model_requested"
     ])

@@ -85,7 +85,8 @@ describe("summing up", () => {
     expect(usage.input_tokens).toBe(total(counted, "input_tokens"))
     expect(usage.output_tokens).toBe(total(counted, "output_tokens"))
     expect(usage.usd).toBeCloseTo(costUsd(counted), 6)
-    const finals = talk.of("turn.assistant_final").map(({ payload }) => payload.usage?.output_tokens ?? 0)
+    const told = [...talk.of("turn.assistant_final"), ...talk.of("turn.compacted"), ...talk.of("turn.model_requested")]
+    const finals = told.map(({ payload }) => payload.usage?.output_tokens ?? 0)
     expect(finals.reduce((sum, tokens) => sum + tokens, 0)).toBe(total(counted, "output_tokens"))
   })
 
@@ -94,9 +95,10 @@ describe("summing up", () => {
     const { counted, sumsUp, talk } = await open([summary, stumbles, answer])
     await converse(talk, 5)
     expect(sumsUp()).toBe(1)
-    const [failed] = talk.of("turn.retry_scheduled")
+    expect(talk.of("turn.retry_scheduled")[0]?.payload).not.toHaveProperty("usage")
+    const [made] = talk.of("turn.compacted")
     const cost = counted.find(({ role }) => role === "compaction")?.usage
-    expect(failed?.payload.usage).toMatchObject({
+    expect(made?.payload.usage).toMatchObject({
       input_tokens: cost?.input_tokens,
       output_tokens: cost?.output_tokens
     })
@@ -161,10 +163,11 @@ describe("what is reserved for summing up", () => {
     expect(purse.hasRoomFor(request)).toBe(false)
   })
 
-  it("is nothing where nothing is known to have been used", () => {
+  it("is told once, and is nothing where nothing is known to have been used", () => {
     const { purse } = purseOf({})
-    expect(purse.spent).toEqual({})
-    purse.spend(undefined)
-    expect(purse.spent).toEqual({})
+    expect(purse.takeSettled()).toEqual({})
+    purse.settle({ input_tokens: 3, output_tokens: 1 })
+    expect(purse.takeSettled()).toEqual({ usage: { input_tokens: 3, output_tokens: 1 } })
+    expect(purse.takeSettled()).toEqual({})
   })
 })

@@ -69,6 +69,7 @@ class Stage {
       submit: async (command: Command) => this.tell(command),
       settled: async () => undefined
     }
+    const streams = new Streams()
     this.engine = {
       commands,
       models,
@@ -79,9 +80,9 @@ class Stage {
       monotonicMs: () => performance.now(),
       random: () => 0,
       deltaEveryMs: 0,
-      streams: new Streams(),
+      streams,
       spending: new Spending(),
-      compaction: new Compaction({ commands, models, ids: this.ids }),
+      compaction: new Compaction({ commands, models, ids: this.ids, streams }),
       changed: () => new Promise((resolve) => setImmediate(resolve))
     }
     const root = { agent_id: this.root, role: "root", model: `scripted/${model}` }

@@ -42,7 +42,8 @@ export class Board {
   end: GoalEnd | undefined
   startedMs: number | undefined
   tokens = 0
-  usd = 0
+  /** Null once something was used that has no known price. */
+  usd: number | null = 0
   toolCalls = 0
   private readonly taskOfAgent = new Map<string, string>()
   private readonly roleOfAgent = new Map<string, string>()
@@ -82,8 +83,10 @@ export class Board {
 
   private spend(usage: Payload, kind: string): void {
     if (kind !== "turn.completed" && kind !== "turn.interrupted" && kind !== "turn.error") return
-    this.tokens += countOf(usage["input_tokens"]) + countOf(usage["output_tokens"])
-    this.usd += countOf(usage["usd"])
+    const tokens = countOf(usage["input_tokens"]) + countOf(usage["output_tokens"])
+    this.tokens += tokens
+    if (typeof usage["usd"] === "number") this.usd = this.usd === null ? null : this.usd + usage["usd"]
+    else if (tokens > 0) this.usd = null
   }
 
   private tool(rune: AnyRune, payload: Payload): void {

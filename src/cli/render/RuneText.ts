@@ -28,10 +28,12 @@ export const argumentsText = (value: unknown): string => {
 }
 
 export const usageText = (usage: unknown): string => {
-  const { input_tokens: input, output_tokens: output, usd } = objectOf(usage)
+  const { estimated, input_tokens: input, output_tokens: output, usd } = objectOf(usage)
   if (typeof input !== "number" || typeof output !== "number") return ""
-  const cost = money(typeof usd === "number" ? usd : undefined)
-  return `${number(input)} → ${number(output)} tokens${cost === "" ? "" : ` ${cost}`}`
+  const isFree = input + output === 0
+  const cost = money(typeof usd === "number" ? usd : isFree ? 0 : null)
+  const tokens = `${estimated === true ? "about " : ""}${number(input)} → ${number(output)} tokens`
+  return `${tokens}${cost === "" ? "" : ` ${cost}`}`
 }
 
 const resultTones: Readonly<Record<string, Tone>> = { success: "good", denied: "notice", cancelled: "notice" }

@@ -77,8 +77,11 @@ export const duration = (ms: number): string => {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-export const money = (usd: number | undefined): string =>
-  usd === undefined || usd === 0 ? "" : `$${usd.toFixed(usd < 0.1 ? 4 : 2)}`
+/** Null is a cost that nobody knows; nothing is said of what was free. */
+export const money = (usd: number | null): string => {
+  if (usd === null) return "cost unknown"
+  return usd === 0 ? "" : `$${usd.toFixed(usd < 0.1 ? 4 : 2)}`
+}
 
 /** Local time of day. */
 export const clock = (ms: number): string => new Date(ms).toTimeString().slice(0, 8)

@@ -6,12 +6,14 @@
 import type { CallId } from "../../rune/Ids.ts"
 import type { PayloadOf } from "../../rune/Kinds.ts"
 import type { Usage } from "../../rune/kinds/shared.ts"
+import { usageOf } from "../../rune/UsageTotals.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import type { CallFailure } from "../Command.ts"
 import { errorInfo } from "../ErrorTable.ts"
 import { hook as hookMachine } from "../Hook.ts"
-import { addUsage, batchOf, familyOf, isOpen } from "../Select.ts"
-import type { AgentState, CallState, Totals } from "../State.ts"
+import { batchOf, familyOf, isOpen } from "../Select.ts"
+import { settlementOf } from "../Settlement.ts"
+import type { AgentState, CallState } from "../State.ts"
 import { tool } from "../Tool.ts"
 import { type TurnStatus, turn as turnMachine } from "../Turn.ts"
 import { type Drafting, placeOf } from "./Drafting.ts"
@@ -90,18 +92,6 @@ export const cancelUnstarted = (sheet: Drafting, { turn }: Running, reason: stri
   }
 }
 
-/** The turn's usage as runes carry it: what is counted, plus what the abandoned call had used. */
-export const usageOf = (totals: Totals, unsettled?: Usage): Usage => {
-  const sum = addUsage(totals, unsettled)
-  return {
-    input_tokens: sum.input_tokens,
-    output_tokens: sum.output_tokens,
-    ...(sum.cached_tokens === 0 ? {} : { cached_tokens: sum.cached_tokens }),
-    ...(sum.reasoning_tokens === 0 ? {} : { reasoning_tokens: sum.reasoning_tokens }),
-    ...(sum.usd === 0 ? {} : { usd: sum.usd })
-  }
-}
-
 export interface InterruptOptions {
   readonly reason: string
   readonly principal?: string | undefined
@@ -125,7 +115,7 @@ export const markInterrupted = (sheet: Drafting, running: Running, options: Inte
   const payload = {
     reason: options.reason,
     partial_output: turn.partial,
-    usage: usageOf(turn.usage, options.usage),
+    usage: usageOf(turn.usage, options.usage ?? settlementOf(turn.request)),
     ...(options.principal === undefined ? {} : { principal: options.principal })
   }
   const place = placeOf(agent, turn)
@@ -157,7 +147,7 @@ export const failTurn = (
 const statsOf = (agent: AgentState) => ({
   turns: agent.turns,
   tool_calls: agent.tool_calls,
-  usage: usageOf(agent.usage)
+  usage: usageOf(agent.usage, settlementOf(agent.turn?.request))
 })
 
 export const terminatedPayload = (agent: AgentState, reason: string): PayloadOf<"agent.terminated"> => ({

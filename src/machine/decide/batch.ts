@@ -3,6 +3,7 @@
  * wait for that, then the next model call, unless new input took over meanwhile.
  */
 import { hookRunIdOf } from "../../rune/Ids.ts"
+import { usageOf } from "../../rune/UsageTotals.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import type { HookRequest, TurnRequest } from "../Command.ts"
 import { errorInfo } from "../ErrorTable.ts"
@@ -12,7 +13,7 @@ import { batchOf, hookOf, isOpen, nextHook } from "../Select.ts"
 import type { AgentState, HookState } from "../State.ts"
 import { turn as turnMachine } from "../Turn.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
-import { failTurn, markInterrupted, usageOf } from "./Ending.ts"
+import { failTurn, markInterrupted } from "./Ending.ts"
 import { type Running, requireTurn } from "./Require.ts"
 import { startRetry } from "./retry.ts"
 

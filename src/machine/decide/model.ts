@@ -1,19 +1,28 @@
 /** Deciding about the conversation with the model: asking, listening, failing, asking again. */
 import type { PayloadOf } from "../../rune/Kinds.ts"
+import type { Usage } from "../../rune/kinds/shared.ts"
+import { usageOf } from "../../rune/UsageTotals.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import { autonomy } from "../Autonomy.ts"
 import type { TurnRequest } from "../Command.ts"
 import { effectiveLimits, limits, llmRetryDelayMs } from "../Limits.ts"
-import type { AgentState, ConversationState } from "../State.ts"
+import { settlementOf } from "../Settlement.ts"
+import type { AgentState, ConversationState, TurnState } from "../State.ts"
 import { tool } from "../Tool.ts"
 import { turn as turnMachine } from "../Turn.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
-import { endInside, failTurn, usageOf } from "./Ending.ts"
+import { endInside, failTurn } from "./Ending.ts"
 import { type Running, requireAgent, requireTurn } from "./Require.ts"
 import { finalOutput, type PlannedResponse, planResponse, refusedResult } from "./response.ts"
 import { startRetry } from "./retry.ts"
 
 type Of<Tag extends TurnRequest["_tag"]> = Extract<TurnRequest, { readonly _tag: Tag }>
+
+/** What the request before this moment had used, where there is one: as told, else estimated. */
+const settled = ({ request }: TurnState, told: Usage | undefined): { readonly usage?: Usage } => {
+  const usage = request === null ? undefined : (told ?? settlementOf(request))
+  return usage === undefined ? {} : { usage }
+}
 
 const requestModel = (sheet: Drafting, command: Of<"RequestModel">): undefined => {
   const running = requireTurn(sheet, command.agent_id)
@@ -35,7 +44,10 @@ const requestModel = (sheet: Drafting, command: Of<"RequestModel">): undefined =
     model: command.model,
     attempt: turn.llm_failures + 1,
     ...(replaced === null ? {} : { replaces: replaced }),
-    ...(turn.partial === "" ? {} : { partial_output: turn.partial })
+    ...(turn.partial === "" ? {} : { partial_output: turn.partial }),
+    ...(command.estimate === undefined ? {} : { estimate: command.estimate }),
+    ...(command.purpose === undefined ? {} : { purpose: command.purpose }),
+    ...settled(turn, command.usage)
   }
   sheet.step(turnMachine, turn.status, { _tag: "RequestModel", payload, place: placeOf(agent, turn) })
 }
@@ -54,7 +66,7 @@ const append = (sheet: Drafting, command: Of<"AppendText" | "AppendReasoning">):
   const { agent, turn } = running
   requireRequest(sheet, running, command.request_id)
   const id = command.request_id === undefined ? {} : { request_id: command.request_id }
-  const payload = { content: command.content, ...id }
+  const payload = { content: command.content, ...id, ...(command.usage === undefined ? {} : { usage: command.usage }) }
   sheet.step(turnMachine, turn.status, { _tag: command._tag, payload, place: placeOf(agent, turn) })
 }
 
@@ -83,16 +95,17 @@ const receive = (sheet: Drafting, command: Of<"ReceiveResponse">): undefined => 
   const { agent, turn } = running
   requireRequest(sheet, running, command.request_id)
   const planned = planResponse(command.items, sheet.state.next_call)
+  const usage = command.usage ?? settlementOf(turn.request)
   const final = {
     content: planned.content,
     items: planned.items,
     ...(command.request_id === undefined ? {} : { request_id: command.request_id }),
-    ...(command.usage === undefined ? {} : { usage: command.usage }),
+    ...(usage === undefined ? {} : { usage }),
     ...(command.stop_reason === undefined ? {} : { stop_reason: command.stop_reason })
   }
   if (planned.calls.length > 0) return respondWithCalls(sheet, running, final, planned)
   const place = placeOf(agent, turn)
-  const completed = { ...finalOutput(planned.content), usage: usageOf(turn.usage, command.usage) }
+  const completed = { ...finalOutput(planned.content), usage: usageOf(turn.usage, usage) }
   sheet.guard(agentMachine, agent.status, { _tag: "EndTurnCompleted", payload: completed, place })
   sheet.step(turnMachine, turn.status, {
     _tag: "RespondAndComplete",
@@ -173,7 +186,7 @@ const fail = (sheet: Drafting, command: Of<"FailTurn">): undefined => {
   const running = requireTurn(sheet, command.agent_id)
   if (running === undefined) return
   endInside(sheet, running, { reason: command.error.message, end: "lose_effects" })
-  failTurn(sheet, running, command.error, { usage: command.usage })
+  failTurn(sheet, running, command.error, { usage: command.usage ?? settlementOf(running.turn.request) })
 }
 
 const retryDue = (sheet: Drafting, command: Of<"RetryDue">): undefined => {
@@ -185,14 +198,15 @@ const retryDue = (sheet: Drafting, command: Of<"RetryDue">): undefined => {
 const compact = (sheet: Drafting, command: Of<"Compact">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
-  const { _tag: _, agent_id: agentId, ...payload } = command
+  const { _tag: _, agent_id: agentId, usage, ...compacted } = command
   const { turn } = agent
-  if (turn !== null && turn.request !== null) {
+  if (turn !== null && turn.request !== null && turn.request.purpose === "answer") {
     sheet.refuse("invalid_state", "a request is being answered", { state: turn.status })
   }
   if (command.upto > sheet.state.head) {
     sheet.refuse("bad_request", `event ${command.upto} has not happened`, { head: sheet.state.head })
   }
+  const payload = { ...compacted, ...(turn === null ? {} : settled(turn, usage)) }
   const place = { agent_id: agentId, turn_id: turn?.turn_id }
   sheet.step(turnMachine, turn?.status ?? "idle", { _tag: "Compact", payload, place })
 }

@@ -1,5 +1,6 @@
 /** Deciding about the conversation as a whole. */
 import type { AgentId } from "../../rune/Ids.ts"
+import { usageOf } from "../../rune/UsageTotals.ts"
 import { agent as agentMachine } from "../Agent.ts"
 import type { SessionRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
@@ -8,7 +9,7 @@ import { type SessionCommand, type SessionStatus, session } from "../Session.ts"
 import type { ConversationState } from "../State.ts"
 import { spawn, successorOf } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
-import { endAgent, usageOf } from "./Ending.ts"
+import { endAgent } from "./Ending.ts"
 import { stopPlan } from "./plan.ts"
 import { endWork } from "./work.ts"
 

@@ -1,7 +1,6 @@
 /** What the handlers of the fold share: finding things, adding up, keeping lists bounded. */
 import type { AgentId, CallId } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
-import type { Usage } from "../../rune/kinds/shared.ts"
 import type { Rune, RuneOf } from "../../rune/Rune.ts"
 import { limits } from "../Limits.ts"
 import type {
@@ -10,7 +9,6 @@ import type {
   MutableConversation,
   MutableDecision,
   MutableNotice,
-  MutableTotals,
   MutableTurn
 } from "../State.ts"
 
@@ -32,23 +30,6 @@ export const findCall = (state: MutableConversation, callId: CallId): MutableCal
   for (const call of state.calls) if (call.call_id === callId) return call
   return undefined
 }
-
-export const addTo = (totals: MutableTotals, usage: Usage): void => {
-  totals.input_tokens += usage.input_tokens
-  totals.output_tokens += usage.output_tokens
-  totals.cached_tokens += usage.cached_tokens ?? 0
-  totals.reasoning_tokens += usage.reasoning_tokens ?? 0
-  totals.usd += usage.usd ?? 0
-}
-
-/** What `usage` says beyond what was already counted; never negative. */
-export const beyond = (usage: Usage, counted: MutableTotals): Usage => ({
-  input_tokens: Math.max(0, usage.input_tokens - counted.input_tokens),
-  output_tokens: Math.max(0, usage.output_tokens - counted.output_tokens),
-  cached_tokens: Math.max(0, (usage.cached_tokens ?? 0) - counted.cached_tokens),
-  reasoning_tokens: Math.max(0, (usage.reasoning_tokens ?? 0) - counted.reasoning_tokens),
-  usd: Math.max(0, (usage.usd ?? 0) - counted.usd)
-})
 
 /** Adds at the end and drops the oldest beyond the limit. */
 export const pushBounded = <T>(list: Array<T>, item: T, max: number): void => {

@@ -2,19 +2,14 @@
 import type { AgentId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
+import { addTotals, noUsage } from "../../rune/UsageTotals.ts"
 import { agentLands } from "../Agent.ts"
 import { attentionStep } from "../Attention.ts"
 import { attentionSignals } from "../AttentionSignals.ts"
 import { limits } from "../Limits.ts"
 import { monitorStep, observe, signalOf } from "../Monitor.ts"
-import {
-  type MutableAgent,
-  type MutableConversation,
-  type MutableHarness,
-  type MutableInstructed,
-  noUsage
-} from "../State.ts"
-import { addTo, findAgent, type Handlers, notice } from "./Parts.ts"
+import type { MutableAgent, MutableConversation, MutableHarness, MutableInstructed } from "../State.ts"
+import { findAgent, type Handlers, notice } from "./Parts.ts"
 
 /** An agent of which nothing is known but that it is being brought up. */
 export const blankAgent = (agentId: AgentId): MutableAgent => ({
@@ -87,7 +82,7 @@ const forget = (state: MutableConversation, agent: MutableAgent): void => {
   parent.forgotten ??= { usage: noUsage(), tool_calls: 0 }
   for (const used of [agent, agent.forgotten]) {
     if (used === null) continue
-    addTo(parent.forgotten.usage, used.usage)
+    addTotals(parent.forgotten.usage, used.usage)
     parent.forgotten.tool_calls += used.tool_calls
   }
 }

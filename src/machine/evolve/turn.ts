@@ -4,21 +4,16 @@ import { ordinalOf, type TurnId } from "../../rune/Ids.ts"
 import type { Usage } from "../../rune/kinds/shared.ts"
 import type { PlannedHook } from "../../rune/kinds/turn.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
+import { addTo, beyond, noUsage } from "../../rune/UsageTotals.ts"
 import { agentLands } from "../Agent.ts"
 import { limits } from "../Limits.ts"
 import { ATTACHMENT_REFUSED, runningInput } from "../Request.ts"
-import {
-  type MutableAgent,
-  type MutableConversation,
-  type MutableHook,
-  type MutableRetry,
-  type MutableTurn,
-  noUsage
-} from "../State.ts"
+import type { MutableAgent, MutableConversation, MutableHook, MutableRetry, MutableTurn } from "../State.ts"
 import { turnLands } from "../Turn.ts"
 import { startClock, stopClock } from "./clock.ts"
-import { addTo, beyond, findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
+import { findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
 
+type CutOff = NonNullable<RuneOf<"system.recovered">["payload"]["cut_off"]>[number]
 type TerminalRune = RuneOf<"turn.completed"> | RuneOf<"turn.interrupted"> | RuneOf<"turn.error">
 
 /** A turn that has just begun. */
@@ -77,6 +72,16 @@ const count = (state: MutableConversation, agent: MutableAgent, turn: MutableTur
   addTo(turn.usage, usage)
   addTo(agent.usage, usage)
   addTo(state.usage, usage)
+}
+
+/** The request will not be answered: it is paid for, and the next one replaces it. */
+export const settleCutOff = (state: MutableConversation, cut: CutOff): void => {
+  const agent = findAgent(state, cut.agent_id)
+  const turn = agent?.turn
+  if (agent === undefined || turn == null || turn.request?.request_id !== cut.request_id) return
+  count(state, agent, turn, cut.usage)
+  turn.abandoned_request_id = cut.request_id
+  turn.request = null
 }
 
 const dropBatch = (state: MutableConversation, turn: MutableTurn): void => {
@@ -138,6 +143,13 @@ const noteCompaction = (turn: MutableTurn): void => {
   turn.compacted_at = turn.model_calls
 }
 
+/** What the answer has come to so far: somebody has to pay for it, also if it ends here. */
+const hear = (turn: MutableTurn, { payload }: RuneOf<"turn.assistant_delta" | "turn.reasoning_delta">): void => {
+  if (turn.request === null) return
+  turn.request.chars += payload.content.length
+  turn.request.told = payload.usage ?? turn.request.told
+}
+
 const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.dequeued" | "turn.started"> = {
   "turn.queued": (state, rune) => {
     const { input, mode, from_agent_id: from, principal } = rune.payload
@@ -186,19 +198,27 @@ const modelHandlers: Pick<
   "turn.model_requested" | "turn.assistant_delta" | "turn.reasoning_delta" | "turn.assistant_final"
 > = {
   "turn.model_requested": (state, rune) => {
+    const agent = findAgent(state, rune.agent_id)
     const turn = findTurn(state, rune)
-    if (turn === undefined) return
-    const { request_id, provider, model, attempt } = rune.payload
-    turn.request = { request_id, provider, model, attempt, event_id: rune.event_id, requested_ms: rune.ts_ms }
+    if (agent === undefined || turn === undefined) return
+    const { request_id, provider, model, attempt, purpose = "answer", estimate = null, usage } = rune.payload
+    count(state, agent, turn, usage)
+    const at = { event_id: rune.event_id, requested_ms: rune.ts_ms }
+    turn.request = { request_id, provider, model, attempt, ...at, purpose, estimate, told: null, chars: 0 }
     turn.abandoned_request_id = null
     turn.partial = ""
   },
   "turn.assistant_delta": (state, rune) => {
     const turn = findTurn(state, rune)
-    if (turn !== undefined) turn.partial += rune.payload.content
+    if (turn === undefined) return
+    turn.partial += rune.payload.content
+    hear(turn, rune)
   },
-  // Thoughts are shown while they come and kept in the final answer; the state has no use for their pieces.
-  "turn.reasoning_delta": () => undefined,
+  // Thoughts are shown while they come and kept in the final answer; the state only counts their pieces.
+  "turn.reasoning_delta": (state, rune) => {
+    const turn = findTurn(state, rune)
+    if (turn !== undefined) hear(turn, rune)
+  },
   "turn.assistant_final": (state, rune) => {
     const agent = findAgent(state, rune.agent_id)
     const turn = findTurn(state, rune)
@@ -287,12 +307,16 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
   "turn.compacted": (state, rune) => {
     const agent = findAgent(state, rune.agent_id)
     if (agent === undefined) return
-    const { upto, summary } = rune.payload
+    const { upto, summary, usage } = rune.payload
     const input = runningInput(agent)
     const before = agent.transcript.filter((item) => item.event_id <= upto && item === input)
     const after = agent.transcript.filter((item) => item.event_id > upto)
     agent.transcript = [...before, { type: "summary", event_id: upto, content: summary }, ...after]
-    if (agent.turn !== null) noteCompaction(agent.turn)
+    const { turn } = agent
+    if (turn === null) return
+    count(state, agent, turn, usage)
+    if (turn.request?.purpose === "summary") turn.request = null
+    noteCompaction(turn)
   }
 }
 

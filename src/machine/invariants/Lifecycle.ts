@@ -126,6 +126,12 @@ const assistantFinal: Check<"turn.assistant_final"> = (world, rune) => {
   agent.request_id = undefined
 }
 
+/** The summary that was asked for is there. */
+const compacted: Check<"turn.compacted"> = (world, rune) => {
+  const agent = world.agents.get(rune.agent_id ?? "")
+  if (agent !== undefined) agent.request_id = undefined
+}
+
 const retryScheduled: Check<"turn.retry_scheduled"> = (world, rune) => {
   const agent = inTurn(world, rune)
   if (agent !== undefined && rune.payload.target.type === "llm") agent.request_id = undefined
@@ -275,6 +281,7 @@ const checks: { readonly [K in Kind]?: Check<K> } = {
   "turn.dequeued": requireSpeaker,
   "turn.started": turnStarted,
   "turn.model_requested": modelRequested,
+  "turn.compacted": compacted,
   "turn.assistant_delta": delta,
   "turn.reasoning_delta": delta,
   "turn.assistant_final": assistantFinal,

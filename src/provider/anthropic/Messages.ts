@@ -100,7 +100,7 @@ class Translator {
   #noteUsage(usage: WireUsage | null | undefined): void {
     if (usage === null || usage === undefined) return
     this.#usage = mergeUsage(this.#usage, usage)
-    this.#assembly.usage = usageOf(this.#usage)
+    this.#assembly.noteUsage(usageOf(this.#usage))
   }
 
   #block(index: number): OpenBlock {

@@ -86,7 +86,7 @@ class Translator {
   }
 
   readonly handle = (chunk: ChatCompletionChunk): void => {
-    if (chunk.usage !== undefined && chunk.usage !== null) this.#assembly.usage = usageOf(chunk.usage)
+    if (chunk.usage !== undefined && chunk.usage !== null) this.#assembly.noteUsage(usageOf(chunk.usage))
     const choice = chunk.choices?.[0]
     if (choice === undefined) return
     // Servers send `delta: null` in closing chunks, whatever the specification says.

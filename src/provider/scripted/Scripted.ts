@@ -111,9 +111,10 @@ class Player {
     if ("text" in action) await this.#text(action)
     else if ("reasoning" in action) await this.#reasoning(action)
     else if ("tool" in action) this.#tool(action)
-    else if ("usage" in action)
+    else if ("usage" in action) {
       this.#usage = { cached_input_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, ...action.usage }
-    else if ("wait_ms" in action) await this.#clock.sleep(action.wait_ms, this.#signal)
+      this.#assembly.noteUsage(this.#usage)
+    } else if ("wait_ms" in action) await this.#clock.sleep(action.wait_ms, this.#signal)
     else if ("error" in action) this.#error(action.error)
     else if ("stall" in action) await aborted(this.#signal)
     else

@@ -56,7 +56,10 @@ export const Usage = Schema.Struct({
   output_tokens: Count,
   cached_tokens: Schema.optionalKey(Count),
   reasoning_tokens: Schema.optionalKey(Count),
-  usd: Schema.optionalKey(Amount)
+  /** Left out where a price is not known. */
+  usd: Schema.optionalKey(Amount),
+  /** A call was cut off before its provider had told all of it: part of this is an estimate. */
+  estimated: Schema.optionalKey(Schema.Boolean)
 })
 export type Usage = typeof Usage.Type
 

@@ -1,8 +1,8 @@
 /** Runes that the server writes about its settings and about itself. */
 import * as Schema from "effect/Schema"
-import { AgentId, EventId } from "../Ids.ts"
+import { AgentId, EventId, RequestId, TurnId } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
-import { Budget, ConversationConfig, Count, ErrorSource, JsonValue, Name } from "./shared.ts"
+import { Budget, ConversationConfig, Count, ErrorSource, JsonValue, Name, Usage } from "./shared.ts"
 
 export const systemKinds = [
   defineKind("config.updated", {
@@ -34,7 +34,11 @@ export const systemKinds = [
     payload: Schema.Struct({
       pending: Count,
       resolved: Count,
-      detail: Schema.optionalKey(Schema.Array(Schema.String))
+      detail: Schema.optionalKey(Schema.Array(Schema.String)),
+      /** Requests that were being answered when the server stopped, and what each is charged with. */
+      cut_off: Schema.optionalKey(
+        Schema.Array(Schema.Struct({ agent_id: AgentId, turn_id: TurnId, request_id: RequestId, usage: Usage }))
+      )
     }),
     visibility: "internal"
   }),

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import { AgentId, CallId, EventId, HookRunId, RequestId, TurnId } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
 import {
+  Amount,
   CallSummary,
   Content,
   Count,
@@ -68,7 +69,21 @@ export const PlannedHook = Schema.Struct({
 })
 export type PlannedHook = typeof PlannedHook.Type
 
-const Delta = Schema.Struct({ content: Schema.String, request_id: Schema.optionalKey(RequestId) })
+const Delta = Schema.Struct({
+  content: Schema.String,
+  request_id: Schema.optionalKey(RequestId),
+  /** What the provider has said so far that the answer uses. */
+  usage: Schema.optionalKey(Usage)
+})
+
+/** What a request is expected to use, so that it can be charged where its answer never comes. */
+export const RequestEstimate = Schema.Struct({
+  input_tokens: Count,
+  /** Left out where the price is not known. */
+  input_usd: Schema.optionalKey(Amount),
+  output_usd_per_token: Schema.optionalKey(Amount)
+})
+export type RequestEstimate = typeof RequestEstimate.Type
 
 const Failure = {
   error_type: Name,
@@ -104,7 +119,12 @@ export const turnKinds = [
       model: Schema.String,
       attempt: Ordinal,
       replaces: Schema.optionalKey(RequestId),
-      partial_output: Schema.optionalKey(Schema.String)
+      partial_output: Schema.optionalKey(Schema.String),
+      estimate: Schema.optionalKey(RequestEstimate),
+      /** Not for an answer of the turn: for a summary of what came before it. */
+      purpose: Schema.optionalKey(Schema.Literal("summary")),
+      /** What the request before this one had used, where no other event says so. */
+      usage: Schema.optionalKey(Usage)
     }),
     visibility: "internal",
     runeClass: "superseding",
@@ -191,7 +211,9 @@ export const turnKinds = [
       upto: EventId,
       summary: Schema.String,
       tokens_before: Schema.optionalKey(Count),
-      tokens_after: Schema.optionalKey(Count)
+      tokens_after: Schema.optionalKey(Count),
+      /** What the last request for the summary had used. */
+      usage: Schema.optionalKey(Usage)
     })
   })
 ] as const

@@ -158,5 +158,26 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     find: "if (agent.queue.length >= limits.queuedMessagesMax) {",
     replace: "if (false) {",
     tests: [test("Corners"), test("Turn"), test("Session")]
+  },
+  {
+    name: "lets an answer that is interrupted cost nothing",
+    file: "src/machine/decide/Ending.ts",
+    find: "usageOf(turn.usage, options.usage ?? settlementOf(turn.request))",
+    replace: "usageOf(turn.usage, options.usage)",
+    tests: [test("Settlement")]
+  },
+  {
+    name: "forgets what a request cost that the server's end cut off",
+    file: "src/machine/evolve/turn.ts",
+    find: "count(state, agent, turn, cut.usage)",
+    replace: "turn.usage.estimated = true",
+    tests: [test("Settlement")]
+  },
+  {
+    name: "shows a cost that is not known as what is known of it",
+    file: "src/rune/UsageTotals.ts",
+    find: "(unpriced ? null : usd)",
+    replace: "(unpriced ? usd : usd)",
+    tests: [test("Settlement")]
   }
 ]

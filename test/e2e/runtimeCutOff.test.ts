@@ -123,7 +123,7 @@ describe("an answer that is cut off", () => {
     await world.close()
     const again = await worldOf([say(said), stall], { disk, idSeed: 8 })
     const there = again.talk(talk)
-    await there.state()
+    await there.world.conversations.recover([there.id])
     const { payload } = await there.until("system.recovered")
     expect(payload.cut_off).toMatchObject([{ agent_id: talk.root, usage: estimated }])
     await there.until("turn.assistant_delta")
@@ -166,7 +166,7 @@ describe("a budget", () => {
       await world.close()
       world = await worldOf([say(said), stall], { disk, idSeed: 8 + restarts })
       there = world.talk(talk)
-      await there.state()
+      await there.world.conversations.recover([there.id])
       await world.until(
         () => there.of("turn.assistant_delta").length > 0 || there.of("session.suspended").length > 0,
         there.id
@@ -227,7 +227,7 @@ describe("a summary that is cut off", () => {
       idSeed: 8
     })
     const there = again.talk(talk)
-    await there.state()
+    await there.world.conversations.recover([there.id])
     await there.until("turn.completed")
     const [compacted] = there.of("turn.compacted")
     expect(compacted?.payload.usage).toMatchObject({ output_tokens: Math.ceil("short".length / 4) })

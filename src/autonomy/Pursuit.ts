@@ -335,7 +335,8 @@ const evidenceError = (failed: ReadonlyArray<Evidence>, code: "evidence_denied" 
 
 /** Why a worker that is done has not done its task, as far as its own end tells. */
 const endError = (agent: AgentState | undefined): ErrorInfo | undefined => {
-  if (agent === undefined || !isAlive(agent)) return failure("agent_ended", "the agent that worked on it is gone")
+  const isOver = agent === undefined || (!isAlive(agent) && agent.last_error?.code !== "budget_exhausted")
+  if (isOver) return failure("agent_ended", "the agent that worked on it is gone")
   const { last_error: error, last_turn: last } = agent
   if (last?.status === "interrupted") return failure("interrupted", "the work was interrupted")
   if (last?.status !== "error" || error === null) return undefined

@@ -1,14 +1,14 @@
 /**
- * What follows when a budget is used up. That of the conversation suspends it until
- * a person gives it more; that of a goal stops the goal; that of an agent that works
- * for a goal ends its turn, and so its task, and nobody else is touched.
+ * What follows when a budget is used up. That of the conversation, or of its root agent,
+ * suspends it until a person gives it more; that of a goal stops the goal; that of an
+ * agent that was spawned ends this agent with all it spawned, and nobody else is touched.
  */
 import type { AgentId } from "../rune/Ids.ts"
 import type { BudgetMeasure } from "../rune/kinds/shared.ts"
 import { autonomy } from "./Autonomy.ts"
 import type { Command } from "./Command.ts"
 import { orchestratorIdOf } from "./Schedule.ts"
-import { pathOf } from "./Select.ts"
+import { agentOf } from "./Select.ts"
 import type { ConversationState } from "./State.ts"
 
 export interface UsedUp {
@@ -23,21 +23,16 @@ export const exhaustion = (state: ConversationState, agentId: AgentId, usedUp: U
   const { limit, node, used, which } = usedUp
   const { plan } = state
   const lead = plan === null ? undefined : orchestratorIdOf(plan.plan_id)
-  const path: ReadonlyArray<string> = pathOf(state, agentId)
-  const isOfTeam = lead !== undefined && path.includes(lead) && path.indexOf(node) >= path.indexOf(lead)
-  if (plan === null || !isOfTeam || autonomy.terminal.includes(plan.status)) {
-    return { _tag: "ExhaustBudget", agent_id: agentId, which, used, limit, consequence: "suspend" }
+  if (plan !== null && node === lead && !autonomy.terminal.includes(plan.status)) {
+    const summary = `${which}: ${used} of ${limit} used`
+    const payload = { plan_id: plan.plan_id, reason: "budget_exhausted", summary }
+    const step = { _tag: "ExhaustBudget", payload } as const
+    return { _tag: "AdvancePlan", plan_id: plan.plan_id, step, dismiss: [lead] }
   }
-  const message = `${which}: ${used} of ${limit} used`
-  if (node !== lead) {
-    const error = { error_type: "budget_exhausted", message, retryable: false, source: "orchestrator" } as const
-    return { _tag: "FailTurn", agent_id: agentId, error }
-  }
-  const payload = { plan_id: plan.plan_id, reason: "budget_exhausted", summary: message }
-  return {
-    _tag: "AdvancePlan",
-    plan_id: plan.plan_id,
-    step: { _tag: "ExhaustBudget", payload },
-    dismiss: [lead]
-  }
+  const owner = agentOf(state, node as AgentId)
+  const isSpawned = owner !== undefined && owner.agent_id !== state.session.root_agent_id
+  const amounts = { which, used, limit }
+  return isSpawned
+    ? { _tag: "ExhaustBudget", agent_id: owner.agent_id, ...amounts, consequence: "terminate" }
+    : { _tag: "ExhaustBudget", agent_id: agentId, ...amounts, consequence: "suspend" }
 }

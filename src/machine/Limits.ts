@@ -21,6 +21,8 @@ export const limits = {
   /** Longest silence before an answer begins, and between its events. */
   llmFirstEventMs: 120_000,
   llmIdleMs: 60_000,
+  /** Turns in a row that fail, in one conversation, before it is suspended; 0: however many. */
+  errorThreshold: 10,
   toolTimeoutMs: 300_000,
   hookTimeoutMs: 120_000,
   /** 0: a question waits as long as the conversation. */
@@ -103,6 +105,8 @@ export interface EffectiveLimits {
   readonly llmFirstEventMs: number
   readonly llmIdleMs: number
   readonly toolTimeoutMs: number
+  /** 0 means any number. */
+  readonly errorThreshold: number
   /** 0 means an approval never expires. */
   readonly approvalTimeoutMs: number
 }
@@ -115,6 +119,7 @@ export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => 
   llmFirstEventMs: config.limits?.llm_first_event_ms ?? limits.llmFirstEventMs,
   llmIdleMs: config.limits?.llm_idle_ms ?? limits.llmIdleMs,
   toolTimeoutMs: config.limits?.tool_timeout_ms ?? limits.toolTimeoutMs,
+  errorThreshold: config.limits?.error_threshold ?? limits.errorThreshold,
   approvalTimeoutMs: config.limits?.approval_timeout_ms ?? limits.approvalTimeoutMs
 })
 

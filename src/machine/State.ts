@@ -386,6 +386,8 @@ export interface MutableConversation {
   next_call: number
   next_hook_run: number
   turns: number
+  /** Turns that failed since one went well, or since a person let it go on. */
+  errors_in_row: number
   tool_calls: number
   usage: MutableTotals
   /** Time in which some turn ran, up to the last time the clock was stopped, and since when it runs. */
@@ -437,6 +439,7 @@ export const emptyConversation = (conversationId: ConversationId): ConversationS
     next_call: 1,
     next_hook_run: 1,
     turns: 0,
+    errors_in_row: 0,
     tool_calls: 0,
     usage: noUsage(),
     wall_ms: 0,

@@ -189,6 +189,33 @@ describe("a budget", () => {
     expect(kindsOf(talk, /^turn\.(completed|interrupted|error)$/)).toEqual(["turn.interrupted"])
   })
 
+  it("of a spawned agent ends that agent, and the conversation goes on", async () => {
+    const world = await worlds.open({ tools: breaksFor(() => false), scenarios: work })
+    const talk = await world.create({ model: "scripted/work" })
+    await talk.until("session.activated")
+    const child = "agt_00000000000000c1" as AgentId
+    const spec = {
+      agent_id: child,
+      role: "worker",
+      model: "scripted/work",
+      parent_id: talk.root,
+      budget: { tokens: 5 }
+    }
+    await talk.submit({ _tag: "SpawnAgent", spec })
+    await talk.post("go", "queue", child)
+    expect((await talk.until("agent.terminated")).payload).toMatchObject({
+      agent_id: child,
+      reason: "budget_exhausted"
+    })
+    expect(talk.of("turn.error")[0]?.payload).toMatchObject({ error_type: "budget_exhausted" })
+    expect(talk.of("agent.budget_exhausted")[0]?.payload).toMatchObject({ agent_id: child, which: "tokens", limit: 5 })
+    expect(talk.of("session.suspended")).toEqual([])
+    await talk.post("go")
+    expect(await talk.until("turn.completed")).toMatchObject({ agent_id: talk.root })
+    expect((await talk.state()).session.status).toBe("active")
+    expect(world.crashes).toEqual([])
+  })
+
   it("of tool calls lets exactly so many run", async () => {
     let runs = 0
     const world = await worlds.open({
@@ -288,10 +315,11 @@ describe("a budget", () => {
     await talk.until("turn.assistant_delta")
     await talk.post("go", "queue", child)
     await talk.post("go", "queue", child)
-    await talk.until("session.suspended")
+    await talk.until("agent.terminated")
     for (let turn = 0; turn < 5; turn++) await nextTurn()
     expect((await talk.agent()).turn?.partial).toBe("long ")
-    expect(kindsOf(talk, /^turn\.(interrupted|error)$/)).toEqual([])
+    const ends = talk.runes.filter(({ kind }) => /^turn\.(interrupted|error)$/.test(kind))
+    expect(ends).toMatchObject([{ kind: "turn.error", agent_id: child }])
     await talk.interrupt()
   })
 })

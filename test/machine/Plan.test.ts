@@ -528,7 +528,7 @@ describe("a loop breaker", () => {
 describe("a budget that is used up", () => {
   const usedUp = (node: string) => ({ which: "tokens", used: 12, limit: 10, node }) as const
 
-  it("suspends the conversation, stops the goal, or ends the turn of one worker, by whose it is", () => {
+  it("suspends the conversation, stops the goal, or ends one worker, by whose it is", () => {
     const story = new PlanStory().planned([task("a")]).carry("BeginTask")
     const worker = workerOf(story)
     expect(exhaustion(story.state, worker, usedUp(story.conversationId))).toMatchObject({
@@ -537,8 +537,9 @@ describe("a budget that is used up", () => {
     })
     expect(exhaustion(story.state, worker, usedUp(story.root))).toMatchObject({ _tag: "ExhaustBudget" })
     expect(exhaustion(story.state, worker, usedUp(worker))).toMatchObject({
-      _tag: "FailTurn",
-      error: { error_type: "budget_exhausted", message: "tokens: 12 of 10 used" }
+      _tag: "ExhaustBudget",
+      agent_id: worker,
+      consequence: "terminate"
     })
     const stop = exhaustion(story.state, worker, usedUp(leadId))
     expect(stop).toMatchObject({ _tag: "AdvancePlan", dismiss: [leadId] })
@@ -547,7 +548,7 @@ describe("a budget that is used up", () => {
     expect(exhaustion(story.state, worker, usedUp(leadId))).toMatchObject({ _tag: "ExhaustBudget" })
   })
 
-  it("of whoever works for no goal suspends the conversation", () => {
+  it("of the root agent suspends the conversation", () => {
     const story = new PlanStory().ready() as PlanStory
     expect(exhaustion(story.state, story.root, usedUp(story.root))).toMatchObject({ consequence: "suspend" })
     story.run({ _tag: "SubmitGoal", payload: { plan_id: planId, goal: "g", auto_start: true } })

@@ -188,6 +188,7 @@ describe("session design: retries, timeouts, errors", () => {
       llmFirstEventMs: 7,
       llmIdleMs: 8,
       toolTimeoutMs: 6,
+      errorThreshold: 10,
       approvalTimeoutMs: 0
     })
   })

@@ -268,6 +268,29 @@ describe("budgets", () => {
     expect(checkInvariants(story.runes)).toEqual([])
   })
 
+  it("of an agent in the middle of a turn end the turn, then the agent with all it spawned, and nobody else", () => {
+    const story = new Story().ready()
+    spawn(story, 1)
+    story.run({ _tag: "CompleteAgentInit", agent_id: child(1) })
+    const spec = { agent_id: child(2), role: "worker", model: "m", parent_id: child(1) }
+    story.run({ _tag: "SpawnAgent", spec })
+    story.run({ _tag: "PostMessage", agent_id: child(1), content: "go", mode: "queue" })
+    story.request(child(1))
+    story.respond([callItem("a", readTool)], child(1))
+    expect(story.run({ ...exhaust, agent_id: child(1), consequence: "terminate" })).toEqual([
+      "agent.terminated",
+      "tool.result",
+      "turn.error",
+      "agent.budget_exhausted",
+      "agent.terminated"
+    ])
+    const ended = agentOf(story.state, child(1))
+    expect(ended).toMatchObject({ status: "terminated", last_error: { code: "budget_exhausted" }, turn: null })
+    expect(story.state.session.status).toBe("active")
+    expect(story.agent.status).toBe("idle")
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
   it("of a worker may be its end", () => {
     const story = new Story().ready()
     spawn(story, 1)
@@ -278,6 +301,52 @@ describe("budgets", () => {
     ])
     expect(story.refused({ ...exhaust, agent_id: child(1), consequence: "terminate" }).code).toBe("invalid_state")
     expect(story.refused({ ...exhaust, agent_id: child(9), consequence: "suspend" }).code).toBe("not_found")
+  })
+})
+
+describe("turns that fail one after the other", () => {
+  const error = { error_type: "broken", message: "it broke", retryable: true, source: "orchestrator" } as const
+  const failing = (story: Story): ReadonlyArray<string> => {
+    story.post("go")
+    return story.run({ _tag: "FailTurn", agent_id: story.root, error })
+  }
+
+  it("suspend the conversation at the threshold, until a person lets it go on", () => {
+    const story = new Story().ready({ limits: { error_threshold: 2 } })
+    expect(failing(story)).toEqual(["turn.error"])
+    expect(failing(story)).toEqual(["turn.error", "session.suspended"])
+    expect(story.state.session).toMatchObject({ status: "suspended", reason: "error_threshold", budget_info: null })
+    story.run({ _tag: "Unsuspend" })
+    expect(failing(story)).toEqual(["turn.error"])
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
+  it("start over with one that goes well", () => {
+    const story = new Story().ready({ limits: { error_threshold: 2 } })
+    failing(story)
+    story.post("go")
+    story.request()
+    story.respond([textItem("ok")])
+    expect(story.state.errors_in_row).toBe(0)
+    expect(failing(story)).toEqual(["turn.error"])
+  })
+
+  it("suspend after ten unless told otherwise, or never", () => {
+    const [usual, never] = [new Story().ready(), new Story().ready({ limits: { error_threshold: 0 } })]
+    for (let turn = 1; turn < 10; turn++) failing(usual)
+    expect(usual.state.session.status).toBe("active")
+    failing(usual)
+    expect(usual.state.session.status).toBe("suspended")
+    for (let turn = 1; turn <= 20; turn++) failing(never)
+    expect(never.state.session.status).toBe("active")
+  })
+
+  it("change nothing about a conversation that is paused", () => {
+    const story = new Story().ready({ limits: { error_threshold: 1 } })
+    story.post("go")
+    story.run({ _tag: "Pause", reason: "user" })
+    expect(story.run({ _tag: "FailTurn", agent_id: story.root, error })).toEqual(["turn.error"])
+    expect(story.state.session.status).toBe("paused")
   })
 })
 

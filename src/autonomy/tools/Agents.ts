@@ -80,7 +80,9 @@ const isQuiet = (agent: AgentState | undefined): boolean =>
 
 const reportOf = (state: ConversationState, agentId: AgentId): string => {
   const agent = agentOf(state, agentId)
-  if (agent === undefined || !isAlive(agent)) return `${agentId} has ended.`
+  if (agent === undefined) return `${agentId} has ended.`
+  if (!isAlive(agent))
+    return agent.last_error === null ? `${agentId} has ended.` : `${agentId} has ended: ${agent.last_error.message}`
   if (!isQuiet(agent)) return `${agentId} is still at work.`
   if (agent.last_turn?.status === "error") return `${agentId} failed: ${agent.last_error?.message ?? "no reason given"}`
   return `${agentId} answers:\n${lastWords(agent)}`

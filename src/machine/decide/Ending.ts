@@ -11,7 +11,9 @@ import { agent as agentMachine } from "../Agent.ts"
 import type { CallFailure } from "../Command.ts"
 import { errorInfo } from "../ErrorTable.ts"
 import { hook as hookMachine } from "../Hook.ts"
+import { effectiveLimits } from "../Limits.ts"
 import { batchOf, familyOf, isOpen } from "../Select.ts"
+import { session as sessionMachine } from "../Session.ts"
 import { settlementOf } from "../Settlement.ts"
 import type { AgentState, CallState } from "../State.ts"
 import { tool } from "../Tool.ts"
@@ -142,6 +144,15 @@ export const failTurn = (
   const place = placeOf(agent, turn)
   sheet.guard(agentMachine, agent.status, { _tag: "EndTurnError", payload, place })
   sheet.step(turnMachine, options.status ?? turn.status, { _tag: "Fail", payload, place })
+  suspendAfterErrors(sheet)
+}
+
+/** One turn after the other failed, and none went well: a person has to look before the next one. */
+const suspendAfterErrors = (sheet: Drafting): undefined => {
+  const { errors_in_row: before, session } = sheet.state
+  const { errorThreshold } = effectiveLimits(session.config)
+  if (session.status !== "active" || errorThreshold === 0 || before + 1 < errorThreshold) return
+  sheet.step(sessionMachine, session.status, { _tag: "Suspend", payload: { reason: "error_threshold" } })
 }
 
 const statsOf = (agent: AgentState) => ({

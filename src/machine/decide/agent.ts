@@ -1,15 +1,16 @@
 /** Deciding about agents: spawning, readiness, messages between them, their end. */
 import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import type { AgentId } from "../../rune/Ids.ts"
-import { agent as agentMachine } from "../Agent.ts"
+import { type AgentStatus, agent as agentMachine } from "../Agent.ts"
 import type { AgentRequest, AgentSpec } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { limits } from "../Limits.ts"
 import { agentOf, aliveAgents, isAlive } from "../Select.ts"
 import { session } from "../Session.ts"
+import { settlementOf } from "../Settlement.ts"
 import type { AgentState } from "../State.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
-import { endAgent, endDependants, terminatedPayload } from "./Ending.ts"
+import { endAgent, endDependants, endInside, failTurn, terminatedPayload } from "./Ending.ts"
 import { requireAgent } from "./Require.ts"
 
 type Of<Tag extends AgentRequest["_tag"]> = Extract<AgentRequest, { readonly _tag: Tag }>
@@ -96,6 +97,16 @@ const send = (sheet: Drafting, command: Of<"SendAgentMessage">): undefined => {
   sheet.step(agentMachine, agent.status, { _tag: "Deliver", payload, place: { agent_id: agent.agent_id } })
 }
 
+/** Its turn ends in an error, as one that may not go on; where that leaves the agent. */
+const endExhaustedTurn = (sheet: Drafting, agent: AgentState, message: string): AgentStatus => {
+  const { turn } = agent
+  if (turn === null) return agent.status
+  const error = { error_type: "budget_exhausted", message, retryable: false, source: "orchestrator" } as const
+  endInside(sheet, { agent, turn }, { reason: message, end: "lose_effects" })
+  failTurn(sheet, { agent, turn }, error, { usage: settlementOf(turn.request) })
+  return "idle"
+}
+
 const exhaust = (sheet: Drafting, command: Of<"ExhaustBudget">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
@@ -104,8 +115,9 @@ const exhaust = (sheet: Drafting, command: Of<"ExhaustBudget">): undefined => {
   const payload = { agent_id: agent.agent_id, which, used, limit }
   if (command.consequence === "terminate") {
     endDependants(sheet, agent, "budget_exhausted")
+    const status = endExhaustedTurn(sheet, agent, `${which}: ${used} of ${limit} used`)
     const terminated = { payload: terminatedPayload(agent, "budget_exhausted"), place }
-    sheet.step(agentMachine, agent.status, { _tag: "TerminateExhausted", exhausted: { payload, place }, terminated })
+    sheet.step(agentMachine, status, { _tag: "TerminateExhausted", exhausted: { payload, place }, terminated })
     return
   }
   sheet.step(agentMachine, agent.status, { _tag: "ReportExhaustion", payload, place })

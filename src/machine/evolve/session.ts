@@ -46,6 +46,7 @@ export const sessionHandlers: Handlers<"session"> = {
     state.session.status = sessionLands(state.session.status, rune)
     reasonIs(state, null)
     forgiveExhaustion(state)
+    state.errors_in_row = 0
     startClocks(state, rune.ts_ms)
   },
   "session.closing": (state, rune) => {

@@ -323,7 +323,9 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
 const terminalHandlers: Pick<Handlers<"turn">, "turn.completed" | "turn.interrupted" | "turn.error"> = {
   "turn.completed": (state, rune) => {
     const ended = endTurn(state, rune)
-    if (ended !== undefined) ended.agent.last_error = null
+    if (ended === undefined) return
+    state.errors_in_row = 0
+    ended.agent.last_error = null
   },
   "turn.interrupted": (state, rune) => {
     const ended = endTurn(state, rune)
@@ -332,6 +334,7 @@ const terminalHandlers: Pick<Handlers<"turn">, "turn.completed" | "turn.interrup
   "turn.error": (state, rune) => {
     const ended = endTurn(state, rune)
     if (ended === undefined) return
+    state.errors_in_row += 1
     const { error_type: code, message, retryable, source } = rune.payload
     if (code === "context_exceeded") leaveOut(ended.agent)
     noteRefused(ended.agent, code, rune.event_id)

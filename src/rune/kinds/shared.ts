@@ -116,7 +116,8 @@ export const LimitOverrides = Schema.Struct({
   llm_first_event_ms: Schema.optionalKey(Ordinal),
   llm_idle_ms: Schema.optionalKey(Ordinal),
   tool_timeout_ms: Schema.optionalKey(Ordinal),
-  approval_timeout_ms: Schema.optionalKey(Count)
+  approval_timeout_ms: Schema.optionalKey(Count),
+  error_threshold: Schema.optionalKey(Count)
 })
 
 /** Everything a person may choose about a conversation, at its creation or later. */

@@ -179,5 +179,12 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     find: "(unpriced ? null : usd)",
     replace: "(unpriced ? usd : usd)",
     tests: [test("Settlement")]
+  },
+  {
+    name: "suspends the conversation for the budget of one spawned agent",
+    file: "src/machine/Exhaustion.ts",
+    find: "owner !== undefined && owner.agent_id !== state.session.root_agent_id",
+    replace: "owner !== undefined && owner.agent_id === state.session.root_agent_id",
+    tests: [test("Plan")]
   }
 ]

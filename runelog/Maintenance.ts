@@ -39,6 +39,11 @@ interface Removal {
 const CHEAP_CHECKPOINT_LOGS = 64
 
 /** What runs beside each other; of each kind one at a time. */
+/** What the manifest is to say of a log; without an end, that it is gone. */
+interface Note {
+  readonly end: LogHead | undefined
+}
+
 type Task = "free" | "flush" | "seal"
 
 export class Maintenance {
@@ -53,7 +58,7 @@ export class Maintenance {
   /** Logs whose removal is durable. Another of the same name has a state of its own. */
   private readonly gone = new WeakSet<LogState>()
   /** Heads of logs that the journal is about to forget, and logs that are gone: for the manifest. */
-  private readonly unrecorded = new Map<string, LogHead | undefined>()
+  private readonly unrecorded = new Map<string, Note>()
   private readonly running = new Map<Task, Promise<void>>()
   private roomWanted = false
   private stopped = false
@@ -118,18 +123,19 @@ export class Maintenance {
     const { damage, durableCrc, durableEventId, name } = log
     // A removal that was only asked for may still be refused: until it is durable the log has to be there.
     if (this.gone.has(log) || damage !== undefined || durableEventId === 0) return
-    this.unrecorded.set(name, { head: durableEventId, crc: durableCrc })
+    this.unrecorded.set(name, { end: { head: durableEventId, crc: durableCrc } })
   }
 
   /** A log came into being as a whole; resolves when the manifest knows of it. */
   recordHead(log: string, head: LogHead): Promise<void> {
-    this.unrecorded.set(log, head)
+    this.unrecorded.set(log, { end: head })
     return this.record()
   }
 
   /** What has to be there of a log, as the manifest says or will say; nothing when no such log has to be there. */
   expected(log: string): LogHead | undefined {
-    return this.unrecorded.has(log) ? this.unrecorded.get(log) : this.options.manifest.head(log)
+    const note = this.unrecorded.get(log)
+    return note === undefined ? this.options.manifest.head(log) : note.end
   }
 
   /** A batch waits for journal room. */
@@ -242,9 +248,11 @@ export class Maintenance {
 
   /** Makes what the manifest lacks durable, and with it a change of meta. */
   async record(meta: MetaChange = {}): Promise<void> {
-    const logs = new Map(this.unrecorded)
+    const notes = new Map(this.unrecorded)
+    const logs = new Map([...notes].map(([name, { end }]) => [name, end]))
     await this.options.manifest.record({ logs }, meta)
-    for (const [name, head] of logs) if (this.unrecorded.get(name) === head) this.unrecorded.delete(name)
+    // Each note by itself: that a log is gone may have been noted a second time since, behind a life of its own.
+    for (const [name, note] of notes) if (this.unrecorded.get(name) === note) this.unrecorded.delete(name)
   }
 
   private lowestNeeded(): number {
@@ -271,7 +279,7 @@ export class Maintenance {
     await this.options.removeFiles(log)
     this.unsynced.delete(log)
     this.removals.delete(log)
-    this.unrecorded.set(log.name, undefined)
+    this.unrecorded.set(log.name, { end: undefined })
   }
 
   /** A log whose seal finds no room keeps its place: it is sealed when there is some. */

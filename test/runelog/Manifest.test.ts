@@ -3,6 +3,7 @@
 // Verifies: G2, G3
 import { describe, expect, it } from "vitest"
 import { crc32c } from "#runelog/Crc32c.ts"
+import type { DiskFile } from "#runelog/Disk.ts"
 import { systemError } from "#runelog/DiskFault.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
@@ -39,6 +40,18 @@ const closedFiles = async (): Promise<Snapshot> => {
   await runelog.close()
   return snapshotOf(disk)
 }
+
+/** The calls of a file, to be replaced one by one. */
+const boundTo = (file: DiskFile): DiskFile => ({
+  read: (...args) => file.read(...args),
+  write: (...args) => file.write(...args),
+  writeNow: (...args) => file.writeNow(...args),
+  sync: () => file.sync(),
+  syncNow: () => file.syncNow(),
+  truncate: (length) => file.truncate(length),
+  size: () => file.size(),
+  close: () => file.close()
+})
 
 const without = (files: Snapshot, prefix: string): Snapshot =>
   new Map([...files].filter(([path]) => !path.startsWith(prefix)))
@@ -272,5 +285,83 @@ describe("the manifest", () => {
     }
     await runelog.checkpoint()
     expect((await manifestOf(disk)).logs.get("a")?.head).toBe(5)
+  })
+
+  it("is not touched where meta may name it, when meta was written and the disk said that it was not", async () => {
+    for (const events of [5, 0]) {
+      const disk = new DiskSim()
+      let isFull = false
+      const lying = withCalls(disk, {
+        open: async (path, mode) => {
+          const file = await disk.open(path, mode)
+          if (!path.includes("/meta")) return file
+          const write: DiskFile["write"] = async (...args) => {
+            await file.write(...args)
+            if (isFull) throw systemError("ENOSPC", "write", path)
+          }
+          return { ...boundTo(file), write }
+        }
+      })
+      const runelog = await openSmall({ disk: lying })
+      await fill(runelog, "a", 1, 5)
+      if (events > 0) await runelog.checkpoint()
+      await fill(runelog, "a", 6, 9)
+      isFull = true
+      for (let attempt = 0; attempt < 2; attempt++) {
+        await fill(runelog, "a", 10 + attempt, 10 + attempt)
+        expect(await errorOf(runelog.checkpoint())).toBeInstanceOf(DiskFull)
+        for (let seed = 0; seed < 5; seed++) {
+          const found = disk.crash(seed)
+          expect((await verify({ directory, disk: found })).problems).toEqual([])
+          const after = await openSmall({ disk: found })
+          expect(await after.head("a")).toBe(10 + attempt)
+          await after.close()
+        }
+      }
+      isFull = false
+      const steps: Array<DiskSim> = []
+      disk.onOperation = () => void steps.push(disk.crash(steps.length))
+      await runelog.checkpoint()
+      disk.onOperation = () => undefined
+      for (const found of steps) expect((await verify({ directory, disk: found })).problems).toEqual([])
+      expect(steps.length).toBeGreaterThan(3)
+      expect((await disk.list(directory)).filter(({ name }) => name.startsWith("manifest."))).toHaveLength(1)
+    }
+  })
+
+  it("learns that a log is gone as often as that happens, whatever it is being told meanwhile", async () => {
+    const disk = makeDiskMemory()
+    let held: Promise<void> = Promise.resolve()
+    let syncs = 0
+    const slow = withCalls(disk, {
+      open: async (path, mode) => {
+        const file = await disk.open(path, mode)
+        if (!path.includes("/manifest.")) return file
+        const sync = async () => {
+          syncs += 1
+          await held
+          return file.sync()
+        }
+        return { ...boundTo(file), sync }
+      }
+    })
+    const runelog = await openSmall({ disk: slow })
+    await fill(runelog, "a", 1, 3)
+    await runelog.remove("a")
+    const gate = Promise.withResolvers<void>()
+    held = gate.promise
+    const before = syncs
+    const first = runelog.checkpoint()
+    while (syncs === before) await new Promise(setImmediate)
+    await fill(runelog, "a", 1, 2)
+    const second = runelog.checkpoint()
+    await fill(runelog, "b", 1, 1)
+    await runelog.remove("a")
+    gate.resolve()
+    await Promise.all([first, second])
+    await fill(runelog, "a", 1, 1)
+    expect(await runelog.head("a")).toBe(1)
+    await runelog.close()
+    expect((await manifestOf(disk)).logs.get("a")?.head).toBe(1)
   })
 })

@@ -2,6 +2,8 @@
 // when there are too many, and all idle ones go when descriptors run out. A file that was replaced or removed is forgotten: who still reads it finishes.
 import type { Disk, DiskFile, OpenMode } from "./Disk.ts"
 import { isScarce } from "./Errors.ts"
+import { isSegmentPath } from "./Segment.ts"
+import { SegmentFile } from "./SegmentFile.ts"
 
 interface Cached {
   readonly file: Promise<DiskFile>
@@ -36,11 +38,12 @@ export class FileCache {
 
   /** Files that nobody uses are the first to go where descriptors are short. */
   private async open(path: string, mode: OpenMode): Promise<DiskFile> {
+    const open = () => (isSegmentPath(path) ? SegmentFile.open(this.disk, path, mode) : this.disk.open(path, mode))
     try {
-      return await this.disk.open(path, mode)
+      return await open()
     } catch (error) {
       if (!isScarce(error) || !(await this.closeIdle(Number.POSITIVE_INFINITY))) throw error
-      return this.disk.open(path, mode)
+      return open()
     }
   }
 

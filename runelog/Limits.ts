@@ -39,6 +39,8 @@ export const limits = {
   /** The same for a seal that found no room. */
   sealAfterMsMin: 1_000,
   sealAfterMsMax: 60_000,
+  /** A sealed segment of a log at rest is packed if that saves as much: a block of a common file system. */
+  packSavedBytesMin: 4 * KIB,
   /** Log states kept in memory while idle. */
   residentLogsMax: 20_000,
   /** Default page of a reader. */

@@ -1,10 +1,11 @@
 // Work on whole logs, and on all of them: seal, remove, import, list, checkpoint. Each waits until what was taken before
 // is durable or refused, and builds on nothing that a failing disk may have lost.
 import type { Committer } from "./Committer.ts"
-import { asDiskError, type JournalCorrupt, LogUnknown } from "./Errors.ts"
+import { asDiskError, isFull, isUnopened, type JournalCorrupt, LogUnknown } from "./Errors.ts"
 import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./Import.ts"
 import { type LogState, lastSegment } from "./LogState.ts"
 import { noteDamage, type Parts } from "./Open.ts"
+import { packSegments } from "./Pack.ts"
 import { logsDirectory } from "./Paths.ts"
 import type { Residents } from "./Residents.ts"
 import { sealSegments } from "./Seal.ts"
@@ -39,6 +40,15 @@ export class LogWork {
     const seal = state.segments[count - 1]?.seal
     if (seal === undefined) throw new LogUnknown({ log: state.name })
     return seal.sha256
+  }
+
+  /** Seals, then packs what is sealed. It saves room and can be done without: what finds none leaves the log as it is. */
+  async pack(state: LogState): Promise<void> {
+    await this.seal(state)
+    await packSegments(this.options.parts, state, state.segments.length).catch(async (error) => {
+      await noteDamage(this.options.parts, state, error)
+      if (!isFull(error) && !isUnopened(error)) throw error
+    })
   }
 
   /** Bytes of frames that a seal would be the first to cover; 0 where none can be made. */

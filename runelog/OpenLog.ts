@@ -20,6 +20,7 @@ import {
 } from "./OpenSegment.ts"
 import { endsInSeal, findIntactFrame, type ScanEnd, type ScanFault, scanFrames } from "./Scan.ts"
 import { parseLogFileName } from "./Segment.ts"
+import { isPacked } from "./SegmentFile.ts"
 
 export { loadClosedSegment, type OpenLogOptions } from "./OpenSegment.ts"
 
@@ -175,7 +176,7 @@ const judgeHeader = async (options: OpenLogOptions, judged: Judged, reason: stri
   const { file, hint, log, segment, size } = judged
   if (segment.firstEventId >= judged.journalFirstId) return { _tag: "Dropped" }
   const frameAt = await findIntactFrame(file, 0, { endOffset: size })
-  if (hint !== undefined || frameAt !== undefined || log.damage !== undefined) {
+  if (hint !== undefined || frameAt !== undefined || log.damage !== undefined || isPacked(file)) {
     return { _tag: "Damaged", fault: { offset: 0, reason } }
   }
   if (size > 0) await options.quarantine.keep(file, cutName(judged), 0, size)
@@ -233,6 +234,7 @@ const endFault = async ({ file, hint, journalFirstId, size }: Judged, end: ScanE
     return end.fault ?? { offset: good.offset, reason }
   }
   if (end.fault === undefined) return undefined
+  if (isPacked(file)) return torn
   const intact = await findIntactFrame(file, end.fault.offset, { endOffset: size })
   return intact === undefined ? undefined : torn
 }

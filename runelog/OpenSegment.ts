@@ -12,6 +12,7 @@ import type { Quarantine } from "./Quarantine.ts"
 import { findIntactFrame, type ScanEnd, type ScanFault, scanFrames } from "./Scan.ts"
 import { parseSeal } from "./SealFrame.ts"
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, SEGMENT_VERSION } from "./Segment.ts"
+import { isPacked } from "./SegmentFile.ts"
 import type { SegmentStore } from "./SegmentStore.ts"
 
 export interface OpenLogOptions {
@@ -225,7 +226,7 @@ export const closedFault = async (
   if (end.openBatch !== undefined) return { offset: end.openBatch.offset, reason: "the segment ends inside a batch" }
   if (end.seal !== undefined) return end.fault ?? sealFault(end)
   if (promisedBytes > end.offset) return end.fault ?? { offset: end.offset, reason: "the seal is missing" }
-  if (end.fault === undefined) return undefined
+  if (end.fault === undefined || isPacked(file)) return end.fault
   const intact = await findIntactFrame(file, end.fault.offset, { endOffset: size })
   return intact === undefined ? undefined : end.fault
 }

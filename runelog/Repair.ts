@@ -11,6 +11,7 @@ import { journalDirectory } from "./Paths.ts"
 import { scanFrames } from "./Scan.ts"
 import { parseSeal } from "./SealFrame.ts"
 import { isLogName, parseLogFileName, SEGMENT_HEADER_BYTES, segmentFileName } from "./Segment.ts"
+import { SegmentFile } from "./SegmentFile.ts"
 
 export interface LogRepair {
   readonly log: string
@@ -119,7 +120,7 @@ const findGoodPrefix = async (parts: Parts, log: string, firstIds: ReadonlyArray
   for (const [at, firstEventId] of firstIds.entries()) {
     if (firstEventId !== lastEventId + 1) return { segments: at, bytes: 0, lastEventId, headCrc }
     const path = parts.store.segmentPath(log, { firstEventId })
-    const file = await parts.disk.open(path, "read")
+    const file = await SegmentFile.open(parts.disk, path, "read")
     const end = await goodEnd(file, { path, log, firstEventId, headCrc }).finally(() => file.close())
     if (!end.isWhole) return { segments: at, bytes: end.bytes, lastEventId: end.lastEventId, headCrc: end.headCrc }
     lastEventId = end.lastEventId
@@ -185,13 +186,21 @@ const copyFrom = async (
   path: string,
   copy: { readonly name: string; readonly from: number }
 ): Promise<ReadonlyArray<string>> => {
+  const from = (await isPackedAt(disk, path)) ? 0 : copy.from
   const file = await disk.open(path, "read")
   try {
     const size = await file.size()
-    return size > copy.from ? [await quarantine.keep(file, copy.name, copy.from, size)] : []
+    return size > from ? [await quarantine.keep(file, copy.name, from, size)] : []
   } finally {
     await file.close()
   }
+}
+
+/** Of a packed segment the whole file is kept: what is bad in it cannot be told by its place. */
+const isPackedAt = async (disk: Parts["disk"], path: string): Promise<boolean> => {
+  const file = await SegmentFile.open(disk, path, "read")
+  await file.size().finally(() => file.close())
+  return file.isPacked
 }
 
 const cutTo = async ({ disk, files }: Parts, path: string, bytes: number): Promise<void> => {

@@ -6,6 +6,8 @@ import { getU64, setU64 } from "./U64.ts"
 
 export const SEGMENT_HEADER_BYTES = 128
 export const SEGMENT_VERSION = 1
+/** The version in the header of a packed segment, whose frames are in compressed blocks. */
+export const PACKED_VERSION = 2
 const MAGIC = Buffer.from("ECHSSEG\n", "latin1")
 const offset = { crc: 8, version: 12, nameBytes: 14, firstEventId: 16, previousHeadCrc: 24, name: 28 } as const
 
@@ -22,10 +24,10 @@ export interface EncodedSegmentHeader {
   readonly crc: number
 }
 
-export const encodeSegmentHeader = (header: SegmentHeader): EncodedSegmentHeader => {
+export const encodeSegmentHeader = (header: SegmentHeader, version = SEGMENT_VERSION): EncodedSegmentHeader => {
   const bytes = bytesOf(Buffer.alloc(SEGMENT_HEADER_BYTES))
   MAGIC.copy(bytes.buffer)
-  bytes.view.setUint16(offset.version, SEGMENT_VERSION, true)
+  bytes.view.setUint16(offset.version, version, true)
   bytes.view.setUint8(offset.nameBytes, header.log.length)
   setU64(bytes.view, offset.firstEventId, header.firstEventId)
   bytes.view.setUint32(offset.previousHeadCrc, header.previousHeadCrc, true)
@@ -61,6 +63,8 @@ const NAME_DIGITS = 16
 export const segmentFileName = (firstEventId: number): string =>
   `${String(firstEventId).padStart(NAME_DIGITS, "0")}.seg`
 export const indexFileName = (firstEventId: number): string => `${String(firstEventId).padStart(NAME_DIGITS, "0")}.idx`
+
+export const isSegmentPath = (path: string): boolean => path.endsWith(".seg")
 
 export type LogFile =
   | { readonly _tag: "Segment"; readonly firstEventId: number }

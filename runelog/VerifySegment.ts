@@ -7,6 +7,7 @@ import { findIntactFrame, type ScanEnd, type ScanFault, SEAL_BYTES_MAX, scanFram
 import { parseSeal, type Seal } from "./SealFrame.ts"
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import { segmentDigest } from "./SegmentDigest.ts"
+import { isPacked, SegmentFile } from "./SegmentFile.ts"
 import type { Findings } from "./VerifyReport.ts"
 
 export interface SegmentPlace {
@@ -39,7 +40,7 @@ export interface SegmentEnd {
 
 /** Verifies a segment; returns where it ends, unless it is too damaged to say. */
 export const verifySegment = async (findings: Findings, place: SegmentPlace): Promise<SegmentEnd | undefined> => {
-  const file = await place.disk.open(place.path, "read")
+  const file = await SegmentFile.open(place.disk, place.path, "read")
   try {
     const size = await file.size()
     findings.segments += 1
@@ -172,7 +173,7 @@ const verifyEnd = async (findings: Findings, place: SegmentPlace, found: FoundEn
  * start cuts it off and keeps a copy.
  */
 const isUnfinishedSeal = async (place: SegmentPlace, { end, file, index, size }: FoundEnd): Promise<boolean> => {
-  if (end.fault === undefined || end.seal !== undefined || end.openBatch !== undefined) return false
+  if (end.fault === undefined || end.seal !== undefined || end.openBatch !== undefined || isPacked(file)) return false
   const isComplete = place.lastEventId === undefined || end.lastEventId === place.lastEventId
   const isPromised = index !== undefined && index.durableBytes > end.offset
   if (!isComplete || isPromised || size - end.offset > SEAL_BYTES_MAX) return false

@@ -101,7 +101,7 @@ const isForGood = (cause: unknown): boolean =>
     String((cause as { readonly _tag?: unknown } | null)?._tag)
   )
 
-const noThinner: Thinner = { unsealedBytes: () => 0, seal: async () => undefined }
+const noThinner: Thinner = { unsealedBytes: () => 0, pack: async () => undefined }
 
 /** Nothing more is to come, as far as anybody knows. */
 const isOver = ({ session }: ConversationState): boolean => session.status === "closed"

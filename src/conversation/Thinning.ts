@@ -5,10 +5,10 @@ import type { ConversationId } from "../rune/Ids.ts"
 import { limits } from "./Limits.ts"
 
 export interface Thinner {
-  /** Bytes that sealing would go through; 0 when there is nothing to seal, or nobody knows. */
+  /** Bytes that packing would go through; 0 when there is nothing to pack, or nobody knows. */
   readonly unsealedBytes: (conversationId: ConversationId) => number
-  /** Closes what the log has of the conversation, and drops superseded deltas from it. */
-  readonly seal: (conversationId: ConversationId) => Promise<unknown>
+  /** Closes what the log has of the conversation, drops superseded deltas from it, and packs what is left. */
+  readonly pack: (conversationId: ConversationId) => Promise<unknown>
 }
 
 export interface ThinningOptions {
@@ -49,7 +49,7 @@ export class Thinning {
     for (const conversationId of this.waiting) {
       this.waiting.delete(conversationId)
       try {
-        await thinner.seal(conversationId)
+        await thinner.pack(conversationId)
       } catch (cause) {
         onFailed(conversationId, cause)
       }

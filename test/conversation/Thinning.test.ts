@@ -1,16 +1,20 @@
 // Goal: a conversation that is over, and a large one that is out of memory, costs the disk its content and not the way
 // there; nothing else about it changes, and nobody waits for it. Method: the real runtime on a disk in memory, and a
-// thinner whose seals end when the test says so.
+// thinner whose packing ends when the test says so.
 // Verifies: INV-REPLAY-DETERMINISTIC
 import { describe, expect, it } from "vitest"
+import type { Disk } from "#runelog/Disk.ts"
 import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { PACKED_VERSION } from "#runelog/Segment.ts"
 import { limits } from "#src/conversation/Limits.ts"
 import { Thinning } from "#src/conversation/Thinning.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
+import { reportCount } from "../support/counts.ts"
 import { always, say, scenarios } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { type Talk, useWorlds, type World } from "../support/runtime/World.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 
 const worlds = useWorlds()
 
@@ -54,6 +58,26 @@ const untilThinned = async (world: World, id: ConversationId): Promise<Pages> =>
   }
 }
 
+const readFile = async (disk: Disk, path: string): Promise<Buffer> => {
+  const file = await disk.open(path, "read")
+  const bytes = Buffer.alloc(await file.size())
+  await file.read(bytes, 0, bytes.length, 0)
+  await file.close()
+  return bytes
+}
+
+/** Bytes of all files of the log, once it is packed. */
+const untilPacked = async (disk: Disk, id: ConversationId): Promise<number> => {
+  for (;;) {
+    const directory = `/data/runelog/${id}`
+    const entries = (await disk.exists(directory)) ? await disk.list(directory) : []
+    const files = await Promise.all(entries.map(({ name }) => readFile(disk, `${directory}/${name}`)))
+    const isPacked = files.some((file) => file.readUInt16LE(12) === PACKED_VERSION)
+    if (isPacked) return files.reduce((sum, file) => sum + file.length, 0)
+    await nextTurn()
+  }
+}
+
 const spoken = async (world: World, turns: number): Promise<Talk> => {
   const talk = await world.create({ model: "scripted/talks" })
   for (let turn = 1; turn <= turns; turn++) {
@@ -78,6 +102,24 @@ describe("a conversation that is closed", () => {
     expect(after.kinds.length + after.gaps.reduce((sum, { from, to }) => sum + to - from + 1, 0)).toBe(head)
     expect(after.bytes).toBeLessThan(before.bytes / 3)
     expect(after.bytes).toBeLessThan(answer.length * 3 * 2.5)
+  })
+
+  it("takes no more than one and a half times its text on the disk, also of text that cannot be compressed", async () => {
+    const chance = randomFrom(seedFor("text of a closed conversation"))
+    const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
+    const noise = Array.from({ length: 6000 }, () => letters[Math.floor(chance() * letters.length)]).join("")
+    const disk = makeDiskMemory()
+    const world = await worlds.open({
+      scenarios: scenarios({ talks: [always(say(noise, { chunk_chars: 16 }))] }),
+      disk
+    })
+    const talk = await spoken(world, 1)
+    await talk.submit({ _tag: "Close", reason: "done" })
+    await talk.until("session.closed")
+    const bytes = await untilPacked(disk, talk.id)
+    const ratio = bytes / (noise.length + "go on".length)
+    reportCount("bytes of a closed conversation on the disk for 100 of its text", Math.round(100 * ratio))
+    expect(ratio).toBeLessThan(1.5)
   })
 
   it("is the same to whoever loads it, and after a restart", async () => {
@@ -131,39 +173,39 @@ describe("thinning", () => {
   const [a, b, c, d] = ids as [ConversationId, ConversationId, ConversationId, ConversationId]
 
   const controlled = (bytes: number, waitingMax = 2) => {
-    const seals: Array<{ readonly id: ConversationId } & PromiseWithResolvers<void>> = []
+    const packs: Array<{ readonly id: ConversationId } & PromiseWithResolvers<void>> = []
     const failed: Array<unknown> = []
     const thinned: Array<string> = []
     const thinning = new Thinning({
       thinner: {
         unsealedBytes: () => bytes,
-        seal: (id) => {
-          const seal = { id, ...Promise.withResolvers<void>() }
-          seals.push(seal)
-          return seal.promise
+        pack: (id) => {
+          const pack = { id, ...Promise.withResolvers<void>() }
+          packs.push(pack)
+          return pack.promise
         }
       },
       onThinned: (id) => thinned.push(id),
       onFailed: (id, cause) => failed.push([id, cause]),
       waitingMax
     })
-    return { thinning, seals, failed, thinned }
+    return { thinning, packs, failed, thinned }
   }
 
   it("takes one at a time, as many as may wait, and goes on after one that failed", async () => {
-    const { failed, seals, thinned, thinning } = controlled(1)
+    const { failed, packs, thinned, thinning } = controlled(1)
     expect([a, b, c, d].map((id) => thinning.add(id, { isOver: true }))).toEqual([true, true, true, false])
     expect(thinning.add(b, { isOver: true })).toBe(true)
-    expect(seals.map(({ id }) => id)).toEqual([a])
+    expect(packs.map(({ id }) => id)).toEqual([a])
     const reason = new Error("no room")
-    seals[0]!.reject(reason)
-    while (seals.length < 2) await Promise.resolve()
+    packs[0]!.reject(reason)
+    while (packs.length < 2) await Promise.resolve()
     expect(failed).toEqual([[a, reason]])
-    seals[1]!.resolve()
-    while (seals.length < 3) await Promise.resolve()
-    expect(seals.map(({ id }) => id)).toEqual([a, b, c])
+    packs[1]!.resolve()
+    while (packs.length < 3) await Promise.resolve()
+    expect(packs.map(({ id }) => id)).toEqual([a, b, c])
     expect(thinned).toEqual([a, b])
-    seals[2]!.resolve()
+    packs[2]!.resolve()
     await thinning.close()
   })
 
@@ -176,12 +218,12 @@ describe("thinning", () => {
   })
 
   it("ends with the one under way", async () => {
-    const { seals, thinning } = controlled(1)
+    const { packs, thinning } = controlled(1)
     for (const id of [a, b]) thinning.add(id, { isOver: true })
     const closing = thinning.close()
     expect(thinning.add(c, { isOver: true })).toBe(false)
-    seals[0]!.resolve()
+    packs[0]!.resolve()
     await closing
-    expect(seals.map(({ id }) => id)).toEqual([a])
+    expect(packs.map(({ id }) => id)).toEqual([a])
   })
 })

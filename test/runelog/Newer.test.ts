@@ -8,7 +8,7 @@ import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { FormatUnsupported, JournalCorrupt, LogDamaged } from "#runelog/Errors.ts"
 import { bytesOf, checkFrame, FRAME_HEADER_BYTES, frameBytes } from "#runelog/Frame.ts"
 import { BATCH_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/JournalBatch.ts"
-import { SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
+import { PACKED_VERSION, SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
 import {
   contentOf,
   directory,
@@ -142,7 +142,7 @@ describe("a segment of an unknown version", () => {
   const newer = (segment: Buffer): Buffer => {
     const file = Buffer.from(segment)
     const { view } = bytesOf(file)
-    view.setUint16(12, 2, true)
+    view.setUint16(12, PACKED_VERSION + 1, true)
     view.setUint32(8, crc32c(file, 12, SEGMENT_HEADER_BYTES, 0), true)
     return file
   }
@@ -163,7 +163,10 @@ describe("a segment of an unknown version", () => {
     const runelog = await openSmall({ disk, limits: { segmentBytes: 300 } })
     expect((await contentOf(runelog, "a")).frames.length).toBeGreaterThan(0)
     const refusal = await errorOf(runelog.append("a", (await runelog.head("a")) + 1, [{ body: "x" }]))
-    expect(refusal).toMatchObject({ _tag: "LogDamaged", reason: expect.stringContaining("format version 2") })
+    expect(refusal).toMatchObject({
+      _tag: "LogDamaged",
+      reason: expect.stringContaining(`format version ${PACKED_VERSION + 1}`)
+    })
     await runelog.close()
     expect((await readFileOf(disk, path)).equals(file)).toBe(true)
     expect(await disk.exists(`${directory}/quarantine`)).toBe(false)

@@ -6,6 +6,7 @@ import { makeDiskMemory } from "#runelog/DiskMemory.ts"
 import { DiskSim } from "#runelog/DiskSim.ts"
 import * as Errors from "#runelog/Errors.ts"
 import { KIB } from "#runelog/Limits.ts"
+import { PACKED_VERSION } from "#runelog/Segment.ts"
 import {
   contentOf,
   directory,
@@ -214,10 +215,10 @@ describe("a segment of another format", () => {
     const files = await snapshotOf(disk)
     const paths = [...files.keys()].filter((path) => path.endsWith(".seg"))
     for (const file of [paths[0]!, paths.at(-1)!]) {
-      const content = resealed(files.get(file)!, 12, 2, [12, 128], 8)
+      const content = resealed(files.get(file)!, 12, PACKED_VERSION + 1, [12, 128], 8)
       const runelog = await openSmall({ disk: await diskOf(withFiles(files, { [file]: content })) })
       const { error } = await contentOf(runelog, "a")
-      const unsupported = new Errors.FormatUnsupported({ file, version: 2, supported: 1 })
+      const unsupported = new Errors.FormatUnsupported({ file, version: PACKED_VERSION + 1, supported: 1 })
       if (file === paths[0]) expect(error).toEqual(unsupported)
       else expect(error).toMatchObject({ _tag: "SegmentCorrupt", file, reason: unsupported.message })
       expect(await errorOf(runelog.append("a", 31, [entryOf(31)]))).toBeDefined()

@@ -15,6 +15,7 @@ import {
   LogUnknown
 } from "#runelog/Errors.ts"
 import { repairJournal, repairLog } from "#runelog/Repair.ts"
+import { PACKED_VERSION } from "#runelog/Segment.ts"
 import { verify } from "#runelog/Verify.ts"
 import {
   bodiesOf,
@@ -166,7 +167,7 @@ describe("a damaged log", () => {
     expect(await errorOf(repairLog(options(disk), "../a"))).toBeInstanceOf(LogNameInvalid)
     expect(await errorOf(repairLog(options(disk), "never"))).toBeInstanceOf(LogUnknown)
     const newer = Buffer.from(files.get(segmentPath("a", 1))!)
-    newer.writeUInt16LE(2, 12)
+    newer.writeUInt16LE(PACKED_VERSION + 1, 12)
     newer.writeUInt32LE(crc32c(newer, 12, 128, 0), 8)
     const newerDisk = await diskOf(withFiles(files, { [segmentPath("a", 1)]: newer }))
     expect(await errorOf(repairLog(options(newerDisk), "a"))).toBeInstanceOf(FormatUnsupported)

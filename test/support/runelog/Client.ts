@@ -108,10 +108,10 @@ export class Client {
 
   async #refused(log: LogModel, submission: Submission, error: unknown): Promise<void> {
     const tag = tagOf(error)
+    const isBehindLastWords = this.#isBehindLastWords(log, submission)
     // The refusal that stranded it may be on its way: it took the longer path of a log that had to be opened.
     if (tag === "EventIdOutOfOrder" && !log.isStranded(submission)) await turn()
-    const isStranded =
-      tag === "EventIdOutOfOrder" && (log.isStranded(submission) || this.#isBehindLastWords(log, submission))
+    const isStranded = tag === "EventIdOutOfOrder" && (log.isStranded(submission) || isBehindLastWords)
     // A log that could not be opened took nothing.
     if (refusals.has(tag) || isStranded || tag === "DiskFailed") log.refuse(submission)
     if (tag === "DiskFull") this.refusedFull += 1
@@ -145,7 +145,9 @@ export class Client {
 
   async #seal(log: LogModel): Promise<void> {
     const { life, acknowledgedHead } = log
-    await this.#runelog.seal(log.name).catch((error) => {
+    // Not drawn, so that lives that once broke a promise stay the same.
+    const sealing = acknowledgedHead % 2 === 0 ? this.#runelog.seal(log.name) : this.#runelog.pack(log.name)
+    await sealing.catch((error) => {
       if (tagOf(error) === "LogUnknown" && acknowledgedHead === 0) return
       if (this.#isGone(log, life)) return
       throw error

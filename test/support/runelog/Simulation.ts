@@ -61,7 +61,7 @@ const limitsFrom = (pick: <A>(values: ReadonlyArray<A>) => A): Partial<Limits> =
     batchBytesMax: 40 * KIB
   }
   // Not drawn, so that lives that once broke a promise stay the same; with the largest it never happens.
-  return { ...limits, earlyCommitBytes: limits.inFlightBytesMax / 4 }
+  return { ...limits, earlyCommitBytes: limits.inFlightBytesMax / 4, packSavedBytesMin: 1 }
 }
 
 class Simulation {

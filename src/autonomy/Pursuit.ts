@@ -19,7 +19,7 @@ import { limits } from "./Limits.ts"
 import * as Prompts from "./Prompts.ts"
 import { specsToReview } from "./Review.ts"
 import { lastWords } from "./Words.ts"
-import { mergeWorktree, type Opened, openWorktree, sweepWorktrees } from "./Worktrees.ts"
+import { mergeWorktree, type Opened, openWorktree, sweepWorktrees, worktreesIssue } from "./Worktrees.ts"
 
 type Of<Tag extends PlanWork["_tag"]> = Extract<PlanWork, { readonly _tag: Tag }>
 
@@ -107,6 +107,13 @@ export class Pursuit {
   private async plan({ plan, signal, state }: Scene, { attempt }: Of<"Plan">): Promise<void> {
     const { plan_id: planId } = plan
     const agentId = orchestratorIdOf(planId)
+    const issue = await this.worktreesIssue({ plan, signal, state })
+    if (signal.aborted) return
+    // A plan is paid for, and would be of no use.
+    if (issue !== undefined) {
+      const detail = `no worktrees can be made: ${issue}; begin again without worktrees, or at the top of the repository`
+      return this.stop({ plan, signal, state }, { _tag: "Stop", step: "BreakLoop", reason: "no_worktrees", detail })
+    }
     const base = plan.base === null ? await baseOf(this.desk, state, signal) : undefined
     if (signal.aborted) return
     const payload = { plan_id: planId, attempt, ...(base === undefined ? {} : { base }) }
@@ -132,6 +139,12 @@ export class Pursuit {
           }),
       say: { agent_id: agentId, content: Prompts.planPrompt(plan) }
     })
+  }
+
+  private async worktreesIssue({ plan, signal, state }: Scene): Promise<string | undefined> {
+    const { workspace } = state.session.config
+    if (plan.options.worktrees !== true || workspace === undefined) return undefined
+    return this.alone(() => worktreesIssue(makeGit(this.desk, workspace, signal), workspace))
   }
 
   private async remind({ plan }: Scene, { agent_id, of, turns }: Of<"Remind">): Promise<void> {

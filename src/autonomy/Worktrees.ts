@@ -44,14 +44,19 @@ index="$(git rev-parse --absolute-git-dir)/index" || exit 3
 const failed = (ended: { readonly output: string } | undefined): string =>
   ended === undefined ? "git cannot be run here" : ended.output.trim() || "git failed"
 
+/** Why no worktrees can be made of a workspace; nothing when they can. */
+export const worktreesIssue = async (git: Git, workspace: string): Promise<string | undefined> => {
+  const prefix = await git.run(workspace, ["rev-parse", "--show-prefix"])
+  if (prefix === undefined) return "git cannot be run here, or nothing would hold it"
+  if (prefix.exit_code !== 0) return "the workspace is no git repository"
+  const below = prefix.stdout.trim()
+  return below === "" ? undefined : `the workspace is ${below} of a repository, and worktrees need its top`
+}
+
 export const openWorktree = async (git: Git, workspace: string, agentId: AgentId): Promise<Opened> => {
   const path = worktreePath(workspace, agentId)
-  const prefix = await git.run(workspace, ["rev-parse", "--show-prefix"])
-  if (prefix === undefined) return { _tag: "Failed", reason: "git cannot be run here, or nothing would hold it" }
-  const below = prefix.stdout.trim()
-  if (below !== "") {
-    return { _tag: "Failed", reason: `the workspace is ${below} of a repository, and worktrees need its top` }
-  }
+  const issue = await worktreesIssue(git, workspace)
+  if (issue !== undefined) return { _tag: "Failed", reason: issue }
   const tree = await git.writeTree(workspace)
   if (tree === undefined) return { _tag: "Failed", reason: "the workspace is no git repository" }
   const made = await git.script(workspace, openScript, [path, refOf(agentId), tree])

@@ -15,6 +15,7 @@ export const stopReasons = [
   "budget_exhausted",
   "unresolvable",
   "planner_silent",
+  "no_worktrees",
   "critic_silent",
   "orchestrator_ended",
   "plans_rejected",

@@ -208,12 +208,15 @@ describe("a goal with worktrees", () => {
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\nthree\n")
   })
 
-  it("says so when there is no repository to make worktrees of", async () => {
-    const workspace = workspaces.make()
-    mkdirSync(join(workspace, "src"))
-    const world = await worlds.open(goalWorld())
-    const goal = await submitGoal(world, { model: "scripted/goal-stuck", workspace, options: { worktrees: true } })
-    expect((await goalEnd(goal)).payload).toMatchObject({ reason: "unresolvable" })
-    expect(goal.talk.of("plan.task_failed")[0]?.payload.error).toMatchObject({ code: "worktree_failed" })
+  it("is stopped before anything is paid for where no worktrees can be made", async () => {
+    const plain = workspaces.make()
+    const part = join(repository(), "src")
+    for (const workspace of [plain, part]) {
+      mkdirSync(join(workspace, "src"), { recursive: true })
+      const world = await worlds.open(goalWorld())
+      const goal = await submitGoal(world, { model: "scripted/goal-stuck", workspace, options: { worktrees: true } })
+      expect((await goalEnd(goal)).payload).toMatchObject({ reason: "no_worktrees" })
+      expect(goal.talk.of("turn.model_requested")).toEqual([])
+    }
   })
 })

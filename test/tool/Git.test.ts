@@ -2,12 +2,11 @@
 // external diffs, text conversions, filters, signing programs. Method: real repositories, real git through the process
 // port; every program that git could be made to start leaves a mark if it does.
 import { execFileSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, it } from "vitest"
 import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
 import { identityIn } from "#src/tool/builtin/git/Git.ts"
-import { repositoryOfWorktree } from "#src/tool/builtin/git/Linked.ts"
 import { builtinLimits } from "#src/tool/builtin/Limits.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { requirePart } from "../support/require.ts"
@@ -80,13 +79,13 @@ describe("in the worktree of a worker", () => {
 
   it("no other repository is followed", async () => {
     const root = made("agt_3")
-    expect(await repositoryOfWorktree(root)).toBe(join(place.workspace, ".git"))
+    expect(await runIn(root, "git_status")).toMatchObject({ status: "success" })
+    const refused = { status: "error", error: { code: "not_a_repository" } }
     writeFileSync(join(root, ".git"), `gitdir: ${join(place.workspace, ".git")}\n`)
-    expect(await repositoryOfWorktree(root)).toBeUndefined()
-    expect(await repositoryOfWorktree(place.workspace)).toBeUndefined()
-    rmSync(join(root, ".git"))
-    symlinkSync(join(place.workspace, "a.txt"), join(root, ".git"))
-    expect(await repositoryOfWorktree(root)).toBeUndefined()
+    expect(await runIn(root, "git_status")).toMatchObject(refused)
+    writeFileSync(join(root, ".git"), `gitdir: ${join(place.workspace, ".git", "worktrees", "agt_4")}\n`)
+    made("agt_4")
+    expect(await runIn(root, "git_status")).toMatchObject(refused)
   })
 })
 

@@ -58,6 +58,7 @@ const start = (
     writable,
     readable: [place.directory, ...(place.readable ?? [])].filter((path) => !writable.includes(path)),
     network: false,
+    gitAlone: request.withHooks !== true,
     environment: { ...environment, ...quietEnvironment, ...asEnvironment([...off, ...settings]) },
     outputCharsMax: place.outputCharsMax,
     signal: place.signal,

@@ -11,6 +11,8 @@ export interface ProcessRequest {
   /** What it may read besides, where homes and temporary directories are hidden. */
   readonly readable?: ReadonlyArray<string>
   readonly network: boolean
+  /** Only git runs, and starts nothing of the repository: it reaches that also where it lies outside. */
+  readonly gitAlone?: boolean
   /** Added to the allowed environment. */
   readonly environment?: Readonly<Record<string, string>>
   readonly stdin?: string
@@ -48,6 +50,7 @@ export interface StartRequest {
   readonly writable: ReadonlyArray<string>
   readonly readable?: ReadonlyArray<string>
   readonly network: boolean
+  readonly gitAlone?: boolean
   readonly environment?: Readonly<Record<string, string>>
   /** Pipes on descriptors from 3 on: `in` is read by the program, `out` is written by it. */
   readonly channels?: ReadonlyArray<"in" | "out">

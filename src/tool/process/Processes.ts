@@ -188,7 +188,8 @@ class Processes implements ProcessPort {
     void running.ended.then(() => this.running.delete(running))
   }
 
-  private prepareSpare({ directory, environment, network, readable = [], writable }: Setting): SandboxedCommand {
+  private prepareSpare(setting: Setting): SandboxedCommand {
+    const { directory, environment, gitAlone = false, network, readable = [], writable } = setting
     const { environment: allowed, sandbox } = this.options
     return sandbox.prepare({
       argv: waiter,
@@ -196,6 +197,7 @@ class Processes implements ProcessPort {
       writable,
       readable,
       network,
+      gitAlone,
       environment: { ...allowed, ...environment },
       firstDescriptor: 4
     })
@@ -203,7 +205,7 @@ class Processes implements ProcessPort {
 
   private async open(request: StartRequest, { hasInput }: { readonly hasInput: boolean }): Promise<Running> {
     this.checkRoom(request.argv[0] ?? "")
-    const { argv, channels = [], directory, network, readable = [], writable } = request
+    const { argv, channels = [], directory, gitAlone = false, network, readable = [], writable } = request
     const mark = newMark(this.options.owner)
     const { environment: allowed, sandbox } = this.options
     const command = sandbox.prepare({
@@ -212,6 +214,7 @@ class Processes implements ProcessPort {
       writable,
       readable,
       network,
+      gitAlone,
       environment: { ...allowed, ...request.environment, [markName]: mark },
       firstDescriptor: 3 + channels.length
     })

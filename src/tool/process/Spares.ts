@@ -8,7 +8,10 @@ import type { Reaper } from "./Reaper.ts"
 import { Running } from "./Running.ts"
 
 /** What decides how a sandbox is made; the program itself comes later. */
-export type Setting = Pick<ProcessRequest, "directory" | "writable" | "readable" | "network" | "environment">
+export type Setting = Pick<
+  ProcessRequest,
+  "directory" | "writable" | "readable" | "network" | "gitAlone" | "environment"
+>
 
 type Sink = (stream: OutputStream | number, bytes: Buffer) => void
 
@@ -31,8 +34,8 @@ export const waiter: ReadonlyArray<string> = [
   `printf r >&3; mapfile -d '' -u 3 echs_argv; exec 3<&-; exec "\${echs_argv[@]}"`
 ]
 
-const keyOf = ({ directory, environment, network, readable, writable }: Setting): string =>
-  JSON.stringify([directory, writable, readable ?? [], network, environment ?? {}])
+const keyOf = ({ directory, environment, gitAlone, network, readable, writable }: Setting): string =>
+  JSON.stringify([directory, writable, readable ?? [], network, gitAlone === true, environment ?? {}])
 
 const isSame = (one: SandboxedCommand, other: SandboxedCommand): boolean =>
   one.file === other.file &&

@@ -34,6 +34,9 @@ const nobody = 65_534
 
 const KIB = 1_024
 
+/** A repository above the workspace is a mount of its own. */
+const acrossMounts = { GIT_DISCOVERY_ACROSS_FILESYSTEM: "1" }
+
 /** Takes the limits on, then becomes the command. Options differ between shells for the number of processes alone. */
 export const limitScript = [
   `echo ${outOfMemoryScore} >/proc/self/oom_score_adj`,
@@ -92,19 +95,20 @@ const wishOf = (parts: BubblewrapParts, request: SandboxRequest) => {
   const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
   const others = (request.readable ?? []).filter(existsSync).map((path) => realPathOf(path, parts.home))
   const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))
-  return { roots, readable, directory }
+  return { roots, readable, directory, network: request.network, gitAlone: request.gitAlone === true }
 }
 
 const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {
   checkText(request)
-  const { directory, readable, roots } = wishOf(parts, request)
+  const wish = wishOf(parts, request)
+  const { directory, readable, roots } = wish
   const places = [...roots, ...readable.filter((path) => path === directory)]
   const [first] = places
   const { drop, hidden, home, runtimes } = parts
   const owner = first === undefined ? undefined : visibleFacts(first)
   const identity = drop === undefined ? undefined : identityFor(owner, drop)
   const privates = parts.privates.hiddenFrom(readerOf(identity))
-  const mounts = planMounts({ roots, readable, network: request.network }, { home, hidden, runtimes, privates })
+  const mounts = planMounts(wish, { home, hidden, runtimes, privates })
   return { mounts, identity, layout: layOut(mounts, { identity, own: places }), directory }
 }
 
@@ -119,11 +123,11 @@ const insideArguments = (
   ...["--die-with-parent", "--new-session", "--cap-drop", "ALL"],
   ...(identity === undefined ? [] : ["--uid", String(nobody), "--gid", String(nobody)]),
   "--clearenv",
-  ...Object.entries({ ...request.environment, HOME: parts.home ?? "/tmp", TMPDIR: "/tmp" }).flatMap(([name, value]) => [
-    "--setenv",
-    name,
-    value
-  ]),
+  ...Object.entries({
+    ...request.environment,
+    ...(mounts.some(({ own }) => own === true) ? acrossMounts : {}),
+    ...{ HOME: parts.home ?? "/tmp", TMPDIR: "/tmp" }
+  }).flatMap(([name, value]) => ["--setenv", name, value]),
   ...[...linkArguments(), "--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/home"],
   ...layout.args,
   ...sealArguments(mounts, layout),

@@ -40,6 +40,7 @@ export interface FileFacts {
   readonly birth: bigint
   readonly uid: number
   readonly gid: number
+  readonly mode: number
   readonly size: number
 }
 
@@ -55,6 +56,7 @@ export const factsOf = (facts: BigIntStats): FileFacts => ({
   birth: facts.birthtimeNs,
   uid: Number(facts.uid),
   gid: Number(facts.gid),
+  mode: Number(facts.mode),
   size: Number(facts.size)
 })
 

@@ -43,7 +43,8 @@ const sandboxArguments = (mount: Mount): ReadonlyArray<string> => {
 
 /** Owners are translated when the command runs as somebody else than the owner of a tree that is its own. */
 const ownerOf = (mount: Mount, identity: Identity | undefined, own: ReadonlyArray<string>): Identity | undefined => {
-  if (identity === undefined || mount.file === undefined || !own.includes(mount.at)) return undefined
+  const isOwn = mount.own === true || own.includes(mount.at)
+  if (identity === undefined || mount.file === undefined || !isOwn) return undefined
   const { gid, uid } = mount.file
   return uid === identity.uid && gid === identity.gid ? undefined : { uid, gid }
 }

@@ -19,6 +19,8 @@ export const sandboxLimits = {
   /** Submodules of a repository with the directories that lead to them, and its worktrees: each is protected alone. */
   submodulesMax: 64,
   worktreesMax: 64,
+  /** Of a file that says where a repository lies, or of its settings, when they are read for that. */
+  gitFileBytesMax: 65_536,
   /** Sockets of services that are hidden one by one, beyond the directories that hold most of them. */
   socketsMax: 128,
   /** Files of the system that are looked at for those that are not for everybody, how often, and how many are hidden. */

@@ -7,6 +7,7 @@ import { rootIssue } from "../WorkspaceCheck.ts"
 import { SandboxRefused } from "./Errors.ts"
 import { type Handle, type Handles, withHandles } from "./Handle.ts"
 import { sandboxLimits } from "./Limits.ts"
+import { outerRepositoryOf } from "./OuterRepository.ts"
 import { isInside, type Mount, visibleFacts, visibleKind } from "./Places.ts"
 import { repositoryOf } from "./Repository.ts"
 import { systemPlan } from "./System.ts"
@@ -126,9 +127,27 @@ interface Wish {
   /** Also there, wherever it lies, but not to be changed. */
   readonly readable: ReadonlyArray<string>
   readonly network: boolean
+  /** Where the command starts. */
+  readonly directory: string
+  /** Only git runs, and starts nothing of the repository. */
+  readonly gitAlone: boolean
 }
 
-const planned = (handles: Handles, { network, readable, roots }: Wish, facts: MountFacts): ReadonlyArray<Mount> => {
+/** What lies outside of the repositories of the roots, and of the directory where that is none of them. */
+const outerRepositories = (handles: Handles, wish: Wish, { hidden, home }: MountFacts): ReadonlyArray<Mount> => {
+  const { directory, gitAlone, readable, roots } = wish
+  const isHidden = (path: string): boolean => hidden.some((one) => isInside(one, path))
+  const of = (path: string, access: "writable" | "readonly"): ReadonlyArray<Mount> =>
+    outerRepositoryOf(handles, handles.walk(path), { access, gitAlone, home, isHidden })
+  const found = [
+    ...roots.flatMap((root) => of(root, "writable")),
+    ...(readable.includes(directory) ? of(directory, "readonly") : [])
+  ]
+  return found.filter(({ at }) => ![...roots, ...readable].some((place) => isInside(place, at)))
+}
+
+const planned = (handles: Handles, wish: Wish, facts: MountFacts): ReadonlyArray<Mount> => {
+  const { network, readable, roots } = wish
   const { hidden, home, privates, runtimes } = facts
   const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path))
   const shown = [
@@ -137,7 +156,8 @@ const planned = (handles: Handles, { network, readable, roots }: Wish, facts: Mo
     ...(home === undefined ? [] : homePlan(handles, home)),
     ...readable.map((path) => readablePlan(handles, path))
   ]
-  const sources = shown.filter(({ kind }) => kind === "system" || kind === "readonly")
+  const outer = outerRepositories(handles, wish, facts)
+  const sources = [...shown, ...outer].filter(({ kind }) => kind === "system" || kind === "readonly")
   const isShown = (path: string): boolean => !isOwn(path) && sources.some(({ at }) => isInside(at, path))
   return inOrder([
     ...privates,
@@ -145,6 +165,7 @@ const planned = (handles: Handles, { network, readable, roots }: Wish, facts: Mo
     ...["/tmp", "/var/tmp", "/dev/shm"].map((at) => ({ at, kind: "private" }) as const),
     ...(network ? resolverPlan() : []),
     ...shown,
+    ...outer,
     ...roots.flatMap((root) => writable(handles.walk(root))),
     ...hidden.filter((path) => isShown(path) || isOwn(path)).flatMap(hide)
   ])

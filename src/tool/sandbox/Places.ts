@@ -21,6 +21,8 @@ export interface Mount {
   readonly kind: MountKind
   /** What has to be found there: for all that is the same as outside, and for what is covered inside of it. */
   readonly file?: FileFacts
+  /** It belongs to the command like its roots, though it lies outside of them. */
+  readonly own?: true
 }
 
 /** Both are absolute and have no steps back; it is asked some hundred times for every plan. */

@@ -16,6 +16,8 @@ export interface SandboxRequest {
   /** What it finds besides, wherever it lies, and may not change. */
   readonly readable?: ReadonlyArray<string>
   readonly network: boolean
+  /** Only git runs, and starts nothing of the repository: it reaches that also where it lies outside of the roots. */
+  readonly gitAlone?: boolean
   /** All it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>
   /** The first file descriptor the sandbox may use for itself; the ones below belong to the command. */

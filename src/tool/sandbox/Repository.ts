@@ -30,7 +30,7 @@ const refuseOther = (directory: Handle, wanted: string): FileFacts => {
   return facts
 }
 
-const whole = (directory: Handle, kind: "writable" | "readonly"): Mount => ({
+export const whole = (directory: Handle, kind: "writable" | "readonly"): Mount => ({
   at: directory.path,
   kind,
   file: directory.facts
@@ -62,7 +62,8 @@ const refuseMore = (paths: ReadonlyArray<unknown>, max: number, path: string): v
   if (paths.length > max) throw new SandboxRefused("too_many", path, `holds more than ${max} directories`)
 }
 
-const worktree = (directory: Handle): ReadonlyArray<Mount> => {
+/** What belongs to one worktree of a repository. */
+export const linkedWorktree = (directory: Handle): ReadonlyArray<Mount> => {
   if (directory.look("commondir") === undefined) return [whole(directory, "readonly")]
   const file = refuseOther(directory, fromWorktree)
   const settings = protectFile(directory, "config.worktree")
@@ -74,7 +75,7 @@ const worktreesOf = (directory: Handle | undefined): ReadonlyArray<Mount> => {
   if (directory === undefined) return []
   const worktrees = directoriesIn(directory)
   refuseMore(worktrees, sandboxLimits.worktreesMax, directory.path)
-  return worktrees.length === 0 ? [] : [whole(directory, "writable"), ...worktrees.flatMap(worktree)]
+  return worktrees.length === 0 ? [] : [whole(directory, "writable"), ...worktrees.flatMap(linkedWorktree)]
 }
 
 const gitDirectory = (directory: Handle): ReadonlyArray<Mount> => {
@@ -94,7 +95,7 @@ const gitDirectory = (directory: Handle): ReadonlyArray<Mount> => {
  * With its submodules, whose names are paths and which have submodules in turn. What only leads to one stays as it is,
  * and so does all of a repository that we could not write to.
  */
-const withSubmodules = (repository: Handle): ReadonlyArray<Mount> => {
+export const protectedRepository = (repository: Handle): ReadonlyArray<Mount> => {
   const mounts: Array<Mount> = []
   const found: Array<Handle> = []
   const enter = (directory: Handle | undefined, kind: "writable" | "readonly"): void => {
@@ -122,5 +123,5 @@ export const repositoryOf = (root: Handle): ReadonlyArray<Mount> => {
   const facts = refuseLink(root, ".git")
   if (facts === undefined) return []
   if (facts.kind !== "directory") return [{ at: join(root.path, ".git"), kind: "readonly", file: facts }]
-  return withSubmodules(root.enter(".git"))
+  return protectedRepository(root.enter(".git"))
 }

@@ -7,10 +7,10 @@ import { failed, type GitRequest, QuietGit } from "../../git/QuietGit.ts"
 import { ProcessNotStarted } from "../../process/Errors.ts"
 import type { ProcessEnded, ProcessPort } from "../../process/Port.ts"
 import { SandboxRefused } from "../../sandbox/Errors.ts"
+import { isLedAstray } from "../../sandbox/OuterRepository.ts"
 import { againIfNotStarted } from "../Again.ts"
 import { ToolFailure } from "../Errors.ts"
 import { builtinLimits } from "../Limits.ts"
-import { repositoryOfWorktree } from "./Linked.ts"
 
 export interface GitOptions {
   readonly processes: ProcessPort
@@ -68,20 +68,20 @@ const asToolFailure = async <A>(work: () => Promise<A>): Promise<A> => {
 
 /** The repository of a workspace. */
 export class Repository {
+  /** The way from the top of the repository to the workspace, with a slash at its end; empty at the top. */
+  readonly prefix: string
   private readonly git: QuietGit
   private readonly place: GitPlace
-  /** Of a worktree of ours: it lies outside the root. */
-  private readonly beyond: string | undefined
   private readonly userIdentity: () => Promise<Partial<Identity>>
 
   constructor(
     git: QuietGit,
-    place: GitPlace & { readonly beyond: string | undefined },
+    place: GitPlace & { readonly prefix: string },
     userIdentity: () => Promise<Partial<Identity>>
   ) {
     this.git = git
     this.place = place
-    this.beyond = place.beyond
+    this.prefix = place.prefix
     this.userIdentity = userIdentity
   }
 
@@ -116,9 +116,7 @@ export class Repository {
     { commits = false, ...request }: WorkspaceRequest,
     run: (request: GitRequest) => Promise<ProcessEnded>
   ): Promise<ProcessEnded> {
-    // What hooks do is not for us to say: they are kept out of what lies outside the root.
-    const beyond = this.beyond === undefined || request.withHooks === true ? [] : [this.beyond]
-    const writable = commits ? [this.place.root, ...beyond] : []
+    const writable = commits ? [this.place.root] : []
     const ended = await asToolFailure(() => againIfNotStarted(() => run({ ...request, writable })))
     this.place.signal.throwIfAborted()
     return ended
@@ -138,23 +136,21 @@ export class Git {
   /** Throws not_a_repository when the workspace is in none. */
   async open({ root, signal }: GitPlace): Promise<Repository> {
     const { processes } = this.options
-    const beyond = await repositoryOfWorktree(root)
-    const place = {
-      directory: root,
-      readable: beyond === undefined ? [] : [beyond],
-      signal,
-      outputCharsMax: builtinLimits.gitOutputCharsMax
-    }
+    // Where nothing holds git it would follow whatever the file says.
+    if (process.platform === "linux" && isLedAstray(root, this.options.home))
+      throw new ToolFailure("not_a_repository", "the file .git leads to a directory that is not of this workspace")
+    const place = { directory: root, signal, outputCharsMax: builtinLimits.gitOutputCharsMax }
     const git = await asToolFailure(() => againIfNotStarted(() => QuietGit.open(processes, place))).catch((error) => {
       signal.throwIfAborted()
       throw error
     })
-    const repository = new Repository(git, { root, signal, beyond }, () => this.userIdentity())
-    const inside = await repository.attempt(["rev-parse", "--is-inside-work-tree"])
+    const opened = new Repository(git, { root, signal, prefix: "" }, () => this.userIdentity())
+    const inside = await opened.attempt(["rev-parse", "--is-inside-work-tree", "--show-prefix"])
     if (inside.end !== "exited") throw failure("rev-parse", inside)
-    if (inside.exit_code !== 0 || inside.stdout.trim() !== "true")
+    const [isInside, prefix = ""] = inside.stdout.split("\n")
+    if (inside.exit_code !== 0 || isInside !== "true")
       throw new ToolFailure("not_a_repository", "the workspace is no git repository")
-    return repository
+    return prefix === "" ? opened : new Repository(git, { root, signal, prefix }, () => this.userIdentity())
   }
 
   async userIdentity(): Promise<Partial<Identity>> {

@@ -136,12 +136,31 @@ git rev-parse -q --verify MERGE_HEAD >/dev/null && exit 0
 exit 9
 `
 
+/** A workspace that is a part of a repository commits its own, and not what somebody has staged elsewhere. */
+const checkPart = async (repository: Repository, withHooks: boolean): Promise<void> => {
+  const { prefix } = repository
+  if (prefix === "") return
+  if (withHooks)
+    throw new ToolFailure(
+      "git_failed",
+      "hooks do not run here: the workspace is a part of its repository; commit without"
+    )
+  const staged = await repository.run(["diff", "--cached", "--name-only", "-z", "--no-ext-diff", "--no-textconv"])
+  const outside = staged.stdout.split("\0").filter((path) => path !== "" && !path.startsWith(prefix))
+  if (outside.length > 0)
+    throw new ToolFailure(
+      "git_failed",
+      `${outside.length} files outside the workspace are staged, such as ${outside[0]}`
+    )
+}
+
 const nothingStaged = /nothing to commit|nothing added to commit|no changes added to commit/
 
 const commit = async ({ blobs }: GitParts, repository: Repository, input: Input): Promise<ToolOutcome> => {
   const { email, name } = await repository.identity()
-  await stage(repository, input)
   const withHooks = input["run_hooks"] === true
+  await checkPart(repository, withHooks)
+  await stage(repository, input)
   // Git itself would look for changes that could be staged, in submodules as well.
   const isNothing = !withHooks && (await repository.script(isStagedScript, [])).exit_code === 9
   if (isNothing) throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")

@@ -115,10 +115,7 @@ const races: Readonly<Record<string, Race>> = {
   )
 }
 
-const startRacer = async (
-  workspace: string,
-  script: string
-): Promise<RunningProcess> => {
+const startRacer = async (workspace: string, script: string): Promise<RunningProcess> => {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const swap = `perl -e '$| = 1; my ($a, $b) = @ARGV; print "ready\\n"; for (;;) { syscall(${exchange}, -100, $a, -100, $b, 2); select(undef, undef, undef, rand(20) / 1000) }' "$a" "$b"`
   const running = await ground.processes.start({

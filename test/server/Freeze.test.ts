@@ -217,6 +217,10 @@ describe("the server answers every operation, and others meanwhile", { timeout: 
     await scene.server.tell({ fault: "EIO" })
     const codes = await askAll(scene)
     expect(codes.get("read_only")).toBeGreaterThan(10)
+    for (const method of ["GET", "HEAD"]) {
+      expect((await fetch(`${scene.server.url}/healthz`, { method })).status, method).toBe(503)
+    }
+    expect(await scene.server.health()).toMatchObject({ status: "read_only" })
   })
 
   it("when the conversation is closed while its tool runs", async () => {

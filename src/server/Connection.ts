@@ -42,7 +42,7 @@ export class Connection {
   private subscriptions: Subscriptions | undefined
   private readonly helloTimer: NodeJS.Timeout
   private malformed = 0
-  private bytesBeforeHello = 0
+  private stopCounting: (() => void) | undefined
   private inFlight = 0
   private windowStartMs = 0
   private windowRequests = 0
@@ -59,7 +59,7 @@ export class Connection {
     // Fragments are put together by the library, so this is one buffer.
     socket.on("message", (data, isBinary) => this.receive(data as Buffer, isBinary))
     // After the library has seen the same bytes: what is still no hello then is waiting in its buffers.
-    stream.on("data", this.countBeforeHello)
+    this.stopCounting = this.countBeforeHello()
     socket.on("pong", () => {
       this.isAlive = true
     })
@@ -67,17 +67,19 @@ export class Connection {
     socket.on("close", () => this.closed())
   }
 
-  private readonly countBeforeHello = (chunk: Buffer): void => {
-    if (this.subscriptions !== undefined) {
-      this.stream.off("data", this.countBeforeHello)
-      return
+  /** Sends away who says too much before hello; returns how to stop counting. */
+  private countBeforeHello(): () => void {
+    let bytes = 0
+    const count = (chunk: Buffer): void => {
+      bytes += chunk.length
+      if (this.subscriptions !== undefined || bytes <= limits.helloBytesMax) return
+      this.stopCounting?.()
+      this.close(closeCodes.abusive, "too much before hello")
+      // Nothing more is read of it, so nothing more is kept.
+      this.socket.pause()
     }
-    this.bytesBeforeHello += chunk.length
-    if (this.bytesBeforeHello <= limits.helloBytesMax) return
-    this.stream.off("data", this.countBeforeHello)
-    this.close(closeCodes.abusive, "too much before hello")
-    // Nothing more is read of it, so nothing more is kept.
-    this.socket.pause()
+    this.stream.on("data", count)
+    return () => this.stream.off("data", count)
   }
 
   /** Who came in; nobody before hello. */
@@ -226,6 +228,8 @@ export class Connection {
       return
     }
     clearTimeout(this.helloTimer)
+    this.stopCounting?.()
+    this.stopCounting = undefined
     this.host.onKnown(this.stream)
     this.subscriptions ??= new Subscriptions(this.host.following, this.outlet, known)
     const { name: principal, role } = known

@@ -4,7 +4,8 @@ import type { Duplex } from "node:stream"
 
 export class UnknownSockets {
   private readonly socketsMax: number
-  private readonly sockets = new Set<Duplex>()
+  /** Each with what is done when it closes. */
+  private readonly sockets = new Map<Duplex, () => void>()
 
   constructor(socketsMax: number) {
     this.socketsMax = socketsMax
@@ -15,17 +16,22 @@ export class UnknownSockets {
   }
 
   add(socket: Duplex): void {
-    this.sockets.add(socket)
-    socket.once("close", () => this.sockets.delete(socket))
+    const forget = (): void => void this.sockets.delete(socket)
+    this.sockets.set(socket, forget)
+    socket.on("close", forget)
     if (this.sockets.size <= this.socketsMax) return
-    const [oldest] = this.sockets
+    const [oldest] = this.sockets.keys()
     if (oldest === undefined) return
-    this.sockets.delete(oldest)
+    this.known(oldest)
     oldest.destroy()
   }
 
   /** Who it is has been said, and was true. */
   known(socket: Duplex): void {
+    const forget = this.sockets.get(socket)
+    if (forget === undefined) return
+    // A connection may last for days: nothing of this is kept for it.
+    socket.off("close", forget)
     this.sockets.delete(socket)
   }
 }

@@ -104,7 +104,7 @@ export const assemblePrompts = (options: InstructionOptions, parts: PromptParts)
     ownDirectories: [dataDirectory],
     touched: touchedBy(parts.tools),
     mayRead: mayRead(parts),
-    gitState: makeGitState(new Git({ processes: parts.processes, home: environment.homeDirectory })),
+    gitState: makeGitState(new Git({ processes: parts.processes, home: environment.homeDirectory }), { contained }),
     ...(secrets === undefined ? {} : { mask: (text: string) => secrets.text(text) }),
     ...(onPromptTrouble === undefined ? {} : { onTrouble: onPromptTrouble })
   })

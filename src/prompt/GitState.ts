@@ -8,6 +8,10 @@ const status = ["status", "--short", "--branch", "--untracked-files=normal", "--
 
 const branchOf = (line: string): string => line.replace(/^## /u, "").replace(/^No commits yet on /u, "")
 
+/** Why git looks strange to commands in a part of a repository. */
+const partText = (prefix: string): string =>
+  `- The workspace is ${prefix} of its repository. Commands can look at its history but not commit, and do not have the other files, which plain \`git status\` lists as deleted (\`git status .\` does not); git_commit commits what is in the workspace.`
+
 const described = (printed: string, commit: string): string => {
   const [first = "", ...changed] = printed.split("\n").filter((line) => line !== "")
   const head = commit === "" ? "without a commit yet" : `at ${commit}`
@@ -18,14 +22,15 @@ const described = (printed: string, commit: string): string => {
 }
 
 export const makeGitState =
-  (git: Git): GitState =>
+  (git: Git, { contained }: { readonly contained: boolean }): GitState =>
   async (workspace, outer) => {
     const signal = AbortSignal.any([outer, AbortSignal.timeout(limits.gitTimeoutMs)])
     try {
       const repository = await git.open({ root: workspace, signal })
       const printed = await repository.run(status)
       const commit = await repository.attempt(["rev-parse", "-q", "--verify", "--short", "HEAD"])
-      return described(printed.stdout, commit.exit_code === 0 ? commit.stdout.trim() : "")
+      const text = described(printed.stdout, commit.exit_code === 0 ? commit.stdout.trim() : "")
+      return contained && repository.prefix !== "" ? `${text}\n${partText(repository.prefix)}` : text
     } catch {
       // The agent has tools to find out why; its work does not wait for it.
       return undefined

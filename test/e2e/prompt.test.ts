@@ -13,7 +13,7 @@ import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import { type ProviderServer, serverKey, startProviderServer } from "../support/provider-server/Server.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
-import { freely } from "../support/worlds.ts"
+import { freely, isContainedHere } from "../support/worlds.ts"
 
 let place = ""
 let provider: ProviderServer
@@ -150,6 +150,8 @@ describe.each(formats)("over $name", (format) => {
       expect(first!.system.split(rule)).toHaveLength(2)
     expect(first!.system).toContain(workspace())
     expect(first!.system).toMatch(/- Date: \d{4}-\d\d-\d\d/u)
+    expect(first!.system).toContain("- Git, when you began: branch trunk, without a commit yet, changed files:\n  ??")
+    if (isContainedHere()) expect(first!.system).toContain("The workspace is packages/shop/ of its repository.")
     expect(first!.system).not.toContain("folder-rule-5")
     expect(planned["instructions"]).toBe(first!.system)
     // The folder it read in has instructions of its own.

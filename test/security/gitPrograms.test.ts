@@ -499,3 +499,88 @@ describe("the source", () => {
     expect(starts).toEqual(["tool/git/QuietGit.ts"])
   })
 })
+
+describe("a repository that lies outside of the workspace", () => {
+  interface Outer {
+    readonly workspace: string
+    /** Where its settings and hooks lie. */
+    readonly common: string
+    /** Where settings of the workspace alone lie, if anywhere else. */
+    readonly own?: string
+  }
+
+  const outers: Readonly<Record<string, () => Outer>> = {
+    "of a package": () => {
+      const workspace = join(place.workspace, "pkg")
+      mkdirSync(workspace)
+      for (const file of files) put(`pkg/${file}`, "one\n")
+      git(place.workspace, "add", ".")
+      git(place.workspace, "commit", "--quiet", "--message=package")
+      return { workspace, common: join(place.workspace, ".git") }
+    },
+    "of a linked worktree": () => {
+      const workspace = join(place.outside, "linked")
+      git(place.workspace, "worktree", "add", "--quiet", "-b", "side", workspace)
+      const common = join(place.workspace, ".git")
+      return { workspace, common, own: join(common, "worktrees", "linked") }
+    },
+    "of a submodule": () => {
+      const above = join(place.outside, "above")
+      mkdirSync(above)
+      git(above, "init", "--quiet")
+      git(above, "submodule", "--quiet", "add", place.workspace, "below")
+      return { workspace: join(above, "below"), common: join(above, ".git", "modules", "below") }
+    }
+  }
+
+  const lay = ({ common, own, workspace }: Outer): void => {
+    hooksIn(join(common, "hooks"))
+    const monitor = `[core]\n\tfsmonitor = ${program("fsmonitor")}\n`
+    const more = own === undefined ? monitor : "[extensions]\n\tworktreeConfig = true\n"
+    appendFileSync(join(common, "config"), `${driverSettings("a=b")}${driverSettings("evil")}${more}`)
+    if (own !== undefined) writeFileSync(join(own, "config.worktree"), monitor)
+    mkdirSync(join(common, "info"), { recursive: true })
+    writeFileSync(join(common, "info", "attributes"), attributes("a=b"))
+    writeFileSync(join(workspace, ".gitattributes"), attributes("evil"))
+  }
+
+  it.each(Object.entries(outers))("runs nothing: %s", async (_, make) => {
+    const outer = make()
+    const { workspace } = outer
+    lay(outer)
+    const write = (text: string): void => {
+      for (const file of files) writeFileSync(join(workspace, file), text)
+    }
+    write("two\n")
+    for (const args of [["status"], ["diff"], ["commit", "--all", "--message=bitten"]]) attempt(workspace, ...args)
+    expect(marks()).toEqual(expect.arrayContaining(["clean", "fsmonitor", "hook-pre-commit", "textconv"]))
+    forget()
+    write("three\n")
+    const tools = workspaceTools({
+      ownDirectories: [],
+      blobs,
+      processes: ground.processes,
+      path: "",
+      home: place.outside
+    })
+    const said: Array<string> = []
+    for (const [name, input] of inputs) {
+      const tool = tools.find((one) => one.name === name)!
+      const { error, status } = await tool.run(input, { ...place.context(), workspace })
+      said.push(`${name} ${status} ${error?.code ?? ""}`.trim())
+    }
+    expect(said).toEqual(fine.slice(0, -1))
+    const runner = { contained: true, run: ground.processes.run.bind(ground.processes), ruling: () => ({}) as never }
+    const own = makeGit({ runner }, workspace, new AbortController().signal)
+    const agent = "agt_ann0" as AgentId
+    const opened = await openWorktree(own, workspace, agent)
+    if (opened._tag === "Opened") {
+      writeFileSync(join(worktreePath(workspace, agent), "merge.txt"), "theirs\n")
+      writeFileSync(join(workspace, "merge.txt"), "ours\n")
+      await mergeWorktree(own, workspace, agent)
+      await sweepWorktrees(own, workspace, "agt_", [])
+    }
+    expect(marks()).toEqual([])
+    attempts += inputs.length + 1
+  })
+})

@@ -1,5 +1,6 @@
 // A batch: the frames and removals that become durable together, laid out in one slab. Owns what becomes of its logs when
 // it is durable, or never will be; how it is filled is told in Encode.ts, when it is written in Committer.ts.
+import type { JournalFile, Placement } from "./Journal.ts"
 import { alignPage, BATCH_HEADER_BYTES, groupKind } from "./JournalBatch.ts"
 import { commitExtent, type Extent, type LogState, rollBack } from "./LogState.ts"
 import type { Slab, Slabs } from "./Slabs.ts"
@@ -19,6 +20,8 @@ export interface FrameGroup extends Extent {
   chainedId: number
   /** Of the batch; 0 until it is durable. */
   sequence: number
+  journal: JournalFile | undefined
+  journalPosition: number
 }
 
 export interface RemovalGroup {
@@ -35,6 +38,8 @@ export interface Batch {
   readonly groups: Array<Group>
   /** The groups before this one are chained. */
   chainedGroups: number
+  /** Where it was written in the journal. */
+  placement: Placement | undefined
   /** Every append in it may use the reserve. */
   terminal: boolean
   readonly durable: Promise<void>
@@ -53,6 +58,7 @@ export const openBatch = (slab: Slab): Batch => {
     end: start + BATCH_HEADER_BYTES,
     groups: [],
     chainedGroups: 0,
+    placement: undefined,
     terminal: true,
     durable: promise,
     resolve,
@@ -63,10 +69,14 @@ export const openBatch = (slab: Slab): Batch => {
 export const payloadBytes = ({ end, start }: Batch): number => end - start - BATCH_HEADER_BYTES
 
 /** The batch is durable: its frames are, and need the slab for as long as they are in no segment. */
-export const commitGroups = ({ groups, slab }: Batch, sequence: number, slabs: Slabs): void => {
+export const commitGroups = ({ groups, slab, start, ...batch }: Batch, sequence: number, slabs: Slabs): void => {
+  // Nothing is durable that was not written somewhere.
+  const { journal, position } = batch.placement!
   for (const group of groups) {
     if (group.kind === groupKind.removal) continue
     group.sequence = sequence
+    group.journal = journal
+    group.journalPosition = position + group.start - start
     slabs.retain(slab)
     commitExtent(group.log, group, group.crc)
   }

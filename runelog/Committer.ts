@@ -35,7 +35,7 @@ export class Committer {
   private closed = false
   private readonly pressure: Backpressure
   private readonly idleWaiters: Array<() => void> = []
-  private previousHeaderCrc = 0
+  private previousHeaderCrc: number
   /** The sequence of the next batch. */
   sequence: number
 
@@ -45,6 +45,7 @@ export class Committer {
     this.syncing = new JournalSync(options)
     this.pressure = new Backpressure(options)
     this.sequence = options.firstSequence
+    this.previousHeaderCrc = options.previousHeaderCrc ?? 0
   }
 
   /** Resolves when the entries are on stable storage. All appends of one batch share one promise. */
@@ -221,6 +222,7 @@ export class Committer {
       return
     }
     journal.lastSequence = this.sequence
+    batch.placement = placement
     this.previousHeaderCrc = headerCrc
     this.sync(batch, journal.file, where)
   }

@@ -32,7 +32,9 @@ const groupFor = (batch: Batch, log: LogState, segment: SegmentState): FrameGrou
     chainedId: log.nextEventId,
     sequence: 0,
     segment,
-    position: segment.bytes
+    position: segment.bytes,
+    journal: undefined,
+    journalPosition: 0
   }
   batch.groups.push(group)
   return group

@@ -305,6 +305,7 @@ export type NoRoom = DiskFull | DiskFailed | ResourcesScarce
 
 /** What an error of the system means to whoever wants to append. */
 export const noRoomOf = (error: unknown, path: string): NoRoom => {
+  if (error instanceof DiskFull) return error
   if (isFull(error)) return new DiskFull({ path, reason: (error as Error).message })
   return isScarce(error) ? new ResourcesScarce({ path, cause: error }) : new DiskFailed({ path, cause: error })
 }

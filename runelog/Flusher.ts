@@ -11,6 +11,8 @@ export interface FlusherOptions {
   readonly limits: Limits
   /** Called whenever frames left the memory. */
   readonly onFlushed: () => void
+  /** Lets the frames of a log leave the memory that can be read from the journal again; says whether they did. */
+  readonly release: (log: LogState) => boolean
 }
 
 /** Memory is crowded from this share of what may be held: the later, the fewer and larger the writes, while appenders must
@@ -37,6 +39,11 @@ export class Flusher {
     if (log.pendingBytes >= this.options.limits.segmentWriteBytes) this.heavy.add(log)
   }
 
+  /** A log was opened with frames that only the journal holds. */
+  noteOpened(log: LogState): void {
+    if (log.pending.length > 0) this.pending.add(log)
+  }
+
   forget(log: LogState): void {
     this.pending.delete(log)
     this.heavy.delete(log)
@@ -53,11 +60,14 @@ export class Flusher {
 
   /**
    * Writes the frames of the heavy logs; then, if memory is crowded, those of all logs: each slab holds frames of many of
-   * them, and is free only when the last one is written.
+   * them, and is free only when the last one is written. Logs with few frames leave them to the journal: a directory and a
+   * file for each would cost more than all the rest.
    */
   async flushDue(): Promise<void> {
     await this.flush(new Set(this.heavy), { sync: false })
-    if (this.isCrowded) await this.flush(new Set(this.pending), { sync: false })
+    if (!this.isCrowded) return
+    await this.flush(new Set([...this.pending].filter((log) => !this.options.release(log))), { sync: false })
+    this.options.onFlushed()
   }
 
   /** Flushes these logs in lanes; `logs` is used up. */

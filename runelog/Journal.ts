@@ -37,6 +37,8 @@ export class Journal {
   private readonly options: JournalOptions
   private readonly used: Array<JournalFile> = []
   private readonly free: Array<JournalFile> = []
+  /** Files of another size with batches that are needed: they are removed, not used again. */
+  private readonly odd: Array<JournalFile> = []
   private current: JournalFile | undefined
   private position = JOURNAL_PAGE_BYTES
   private nextNumber = 1
@@ -50,6 +52,22 @@ export class Journal {
   adopt(journal: JournalFile): void {
     this.free.push(journal)
     this.avoid(journal.name)
+  }
+
+  /** Takes over a file with batches that are still needed. */
+  adoptUsed(journal: JournalFile): void {
+    const isUsable = journal.bytes === this.options.limits.journalFileBytes
+    if (isUsable) this.used.push(journal)
+    else this.odd.push(journal)
+    this.avoid(journal.name)
+  }
+
+  /** Goes on in a file that was taken over, behind its last batch. */
+  resume(name: string, position: number): void {
+    const journal = this.used.find((used) => used.name === name)
+    if (journal === undefined) return
+    this.current = journal
+    this.position = position
   }
 
   /** No file is made under this name: there is one, whether it is used or about to be removed. */
@@ -106,6 +124,12 @@ export class Journal {
     )
   }
 
+  /** The newest sequences of the files with needed batches below `sequence`, in order: each frees a file. */
+  targetsBelow(sequence: number): ReadonlyArray<number> {
+    const targets = this.used.map(({ lastSequence }) => lastSequence).filter((target) => target < sequence)
+    return targets.sort((left, right) => left - right)
+  }
+
   /** Another file should be made: the current one is half full and no free one waits. */
   get wantsGrowth(): boolean {
     const { limits } = this.options
@@ -123,6 +147,18 @@ export class Journal {
         this.used.splice(this.used.indexOf(journal), 1)
         this.free.push(journal)
       }
+    }
+  }
+
+  /** Removes the files of another size that hold only batches below `floor`. */
+  async removeOdd(floor: number): Promise<void> {
+    const { disk } = this.options
+    const isFree = ({ lastSequence }: JournalFile): boolean => lastSequence < floor
+    // Looked for anew each time: two checkpoints may be at it.
+    for (let at = this.odd.findIndex(isFree); at >= 0; at = this.odd.findIndex(isFree)) {
+      const [journal] = this.odd.splice(at, 1)
+      await journal!.file.close()
+      await disk.remove(journal!.path)
     }
   }
 
@@ -166,6 +202,6 @@ export class Journal {
 
   async close(): Promise<void> {
     await this.growing?.catch(() => undefined)
-    for (const journal of [...this.used, ...this.free]) await journal.file.close()
+    for (const journal of [...this.used, ...this.free, ...this.odd]) await journal.file.close()
   }
 }

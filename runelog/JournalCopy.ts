@@ -24,7 +24,7 @@ export const copyLastBatch = async (
   const last = batches[batches.length - 1]
   if (last === undefined || damage !== undefined) return undefined
   const { disk, directory } = options
-  if (last.copied) {
+  if (last.copyName !== undefined) {
     // The copy was synced before it got its name; the name itself may be in memory only.
     await disk.syncDirectory(directory).catch(syncFailed(directory))
     return undefined

@@ -26,8 +26,8 @@ export interface FoundBatch extends BatchHeader {
   readonly removals: ReadonlyArray<string>
   /** What in it only a newer build understands, if anything. */
   readonly unsupported: string | undefined
-  /** It is there a second time, in a file of its own. */
-  readonly copied: boolean
+  /** The file that has it a second time, if one does. */
+  readonly copyName: string | undefined
 }
 
 export interface FoundFile {
@@ -204,7 +204,7 @@ const findBatches = async (
     if (header.sequence >= floor) {
       const facts = isWhole ? groupFacts(piece.bytes, piece.place(offset) + BATCH_HEADER_BYTES, header) : NO_FACTS
       const batches = isWhole ? found.whole : found.torn
-      batches.push({ ...header, name, offset, ...facts, copied: false })
+      batches.push({ ...header, name, offset, ...facts, copyName: undefined })
     }
     offset += isWhole ? alignPage(bytes) : JOURNAL_PAGE_BYTES
   }
@@ -225,7 +225,7 @@ export const readPayload = async (file: DiskFile, offset: number, header: BatchH
   return payload
 }
 
-/** The newest writer's batches from the floor on. Everything of earlier writers was checkpointed before it wrote. */
+/** The batches from the floor on. What is not needed any more was checkpointed before the floor was raised. */
 const selectNeeded = (
   options: JournalScanOptions,
   found: ReadonlyArray<FoundBatch>
@@ -235,7 +235,7 @@ const selectNeeded = (
   for (const batch of sorted) {
     const before = batches[batches.length - 1]
     if (before !== undefined && isCopy(batch, before)) {
-      batches[batches.length - 1] = { ...before, copied: true }
+      batches[batches.length - 1] = { ...before, copyName: batch.name }
       continue
     }
     const reason = orderFault(batch, before, options.floor + batches.length)

@@ -17,7 +17,7 @@ export const limits = {
   /** One journal file, zero-filled before its first use. */
   journalFileBytes: 32 * MIB,
   /** Most journal files; beyond them appenders wait for a checkpoint. */
-  journalFilesMax: 8,
+  journalFilesMax: 16,
   /** Journal room that only appends marked `terminal` may use. */
   reserveBytes: MIB,
   /** Encoded but not yet durable bytes; beyond them `append` answers Busy and `ready` says when to go on. */
@@ -43,6 +43,10 @@ export const limits = {
   packSavedBytesMin: 4 * KIB,
   /** Log states kept in memory while idle. */
   residentLogsMax: 20_000,
+  /** Logs that a start after a crash brings into their segments before it is open; of more, each when it is asked for. */
+  startLogsMax: 64,
+  /** Logs that a close brings into their segments; with more it leaves them to the journal, and to the next start. */
+  closeLogsMax: 1024,
   /** Default page of a reader. */
   pageBytes: 256 * KIB
 } as const

@@ -3,6 +3,7 @@
 // the sync). `rollBack` returns from encoded to durable, the one way back there is.
 import type { LogDamaged } from "./Errors.ts"
 import { Gate } from "./Gate.ts"
+import type { JournalFile } from "./Journal.ts"
 import type { Seal } from "./SealFrame.ts"
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
 import type { Slab } from "./Slabs.ts"
@@ -67,6 +68,9 @@ export interface Extent {
   readonly segment: SegmentState
   /** Where they go in the segment's file. */
   readonly position: number
+  /** Where they lie in the journal, if they may be read from there again. */
+  readonly journal: JournalFile | undefined
+  readonly journalPosition: number
 }
 
 export interface LogState {
@@ -207,5 +211,16 @@ export const isIdle = (log: LogState): boolean =>
   log.pending.length === 0 &&
   log.unsyncedSequence === 0 &&
   log.flushing === undefined &&
+  // What a sync makes known of the log at its end must not come from a state that another has followed.
+  log.syncing === undefined &&
   log.users === 0 &&
   log.nextEventId === log.durableEventId + 1
+
+/** Nobody works with this log, and there is nothing to know of it but its durable frames. */
+export const isQuiet = (log: LogState): boolean =>
+  log.flushing === undefined &&
+  log.syncing === undefined &&
+  log.users === 0 &&
+  log.nextEventId === log.durableEventId + 1 &&
+  log.damage === undefined &&
+  !log.removing

@@ -113,7 +113,8 @@ export class LogWork {
     state.removing = true
     try {
       // A removal of the same name in the journal would, after a crash, take the new log with it.
-      await this.checkpoint()
+      if (parts.journalLogs.removes(state.name)) await this.checkpoint()
+      else await this.drained()
       const { disk, limits, options } = parts
       const { directory } = options
       const imported = await work({
@@ -135,13 +136,14 @@ export class LogWork {
     const directory = logsDirectory(parts.options.directory)
     // Those known before count too: one may get its directory behind the listing and be forgotten before it is over.
     const known = new Set(residents.values())
+    const names = new Set(parts.journalLogs.names())
     const entries = await parts.disk.list(directory).catch((error) => {
       throw asDiskError(error, directory)
     })
-    const names = new Set<string>()
     for (const { kind, name } of entries) if (kind === "directory" && isLogName(name)) names.add(name)
     for (const state of residents.values()) known.add(state)
     for (const { durableEventId, name, removing } of known) if (durableEventId > 0 && !removing) names.add(name)
+    for (const name of parts.journalLogs.names()) names.add(name)
     return [...names].sort()
   }
 
@@ -157,9 +159,10 @@ export class LogWork {
     await this.options.parts.maintenance.checkpoint(this.options.committer.sequence)
   }
 
-  /** Leaves nothing that the next start would have to recover. */
+  /** Leaves nothing that the next start would have to recover, unless that is too much for a close. */
   async leaveClean(): Promise<void> {
     const { committer, parts, residents } = this.options
+    if (parts.maintenance.unsettledLogs > parts.limits.closeLogsMax) return
     await parts.maintenance.checkpoint(committer.sequence)
     for (const log of residents.values()) await parts.store.writeIndexes(log)
     await parts.maintenance.record({ floor: committer.sequence, sequence: committer.sequence, clean: true })

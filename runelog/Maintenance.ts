@@ -4,9 +4,21 @@
 // unless the journal is truly out of room. What cannot be opened is tried again; only what fails on an open file is fatal.
 import type { Committer } from "./Committer.ts"
 import { codeOf } from "./DiskFault.ts"
-import { asDiskError, isFull, isScarce, isUnopened, noRoomOf, SyncFailed, WriterPoisoned } from "./Errors.ts"
+import {
+  asDiskError,
+  DiskFailed,
+  DiskFull,
+  isFull,
+  isScarce,
+  isUnopened,
+  noRoomOf,
+  ResourcesScarce,
+  SyncFailed,
+  WriterPoisoned
+} from "./Errors.ts"
 import { Flusher } from "./Flusher.ts"
 import type { Journal } from "./Journal.ts"
+import type { JournalLogs } from "./JournalLogs.ts"
 import type { Limits } from "./Limits.ts"
 import type { LogState } from "./LogState.ts"
 import type { LogHead, Manifest } from "./Manifest.ts"
@@ -19,6 +31,8 @@ export interface MaintenanceOptions {
   readonly path: string
   readonly journal: Journal
   readonly manifest: Manifest
+  /** Logs that are not in memory, of which the journal holds frames that no segment has. */
+  readonly journalLogs: JournalLogs
   readonly store: SegmentStore
   readonly slabs: Slabs
   readonly limits: Limits
@@ -38,6 +52,21 @@ interface Removal {
 
 const CHEAP_CHECKPOINT_LOGS = 64
 
+/** Logs that are opened and synced at once when the journal is freed of them. */
+const LANES = 3
+
+/** What the work needs of those who hold the logs. */
+export interface MaintenancePorts {
+  readonly committer: Committer
+  /** Told of logs of which the journal holds nothing any more. */
+  readonly onSettled: (log: LogState) => void
+  readonly isResident: (log: LogState) => boolean
+  /** The log is in memory no more. */
+  readonly onReleased: (log: LogState) => void
+  /** Runs `body` with the state of a log. */
+  readonly use: (log: string, body: (state: LogState) => Promise<void>) => Promise<void>
+}
+
 /** What runs beside each other; of each kind one at a time. */
 /** What the manifest is to say of a log; without an end, that it is gone. */
 interface Note {
@@ -48,8 +77,7 @@ type Task = "free" | "flush" | "seal"
 
 export class Maintenance {
   private readonly options: MaintenanceOptions
-  committer!: Committer
-  private onSettled: (log: LogState) => void = () => undefined
+  private ports!: MaintenancePorts
   private readonly flusher: Flusher
   /** Logs with frames that only the journal makes durable. */
   private readonly unsynced = new Set<LogState>()
@@ -62,6 +90,9 @@ export class Maintenance {
   private readonly running = new Map<Task, Promise<void>>()
   private roomWanted = false
   private stopped = false
+  /** Somebody waits for the work under way: what can be left to the next start is. */
+  private hurried = false
+  private checkpoints = 0
   /** The disk had no room: work only when somebody asks for room again. */
   private full = false
   /** A file could not be made for want of room; not tried again until somebody asks for room. */
@@ -86,13 +117,49 @@ export class Maintenance {
       later,
       run: () => this.wake()
     })
-    this.flusher = new Flusher({ ...options, onFlushed: () => this.committer.tellReady() })
+    this.flusher = new Flusher({
+      ...options,
+      onFlushed: () => this.committer.tellReady(),
+      release: (log) => this.release(log)
+    })
   }
 
-  /** `onSettled` is told of logs of which the journal holds nothing any more. */
-  attach(committer: Committer, onSettled: (log: LogState) => void): void {
-    this.committer = committer
-    this.onSettled = onSettled
+  attach(ports: MaintenancePorts): void {
+    this.ports = ports
+  }
+
+  private get committer(): Committer {
+    return this.ports.committer
+  }
+
+  /** Logs of which the journal holds frames that no synced segment has. */
+  get unsettledLogs(): number {
+    return this.unsynced.size + this.options.journalLogs.size
+  }
+
+  /** A log was opened of which only the journal held the newest frames: it is in memory now. */
+  noteOpened(log: LogState): void {
+    this.options.journalLogs.delete(log.name)
+    // What the journal holds may all be in sealed segments already: nothing is left to be synced then.
+    this.noteHead(log)
+    if (log.unsyncedSequence === 0) return
+    this.unsynced.add(log)
+    this.flusher.noteOpened(log)
+    this.wake()
+  }
+
+  /**
+   * Lets a log leave the memory of which the journal holds all that no segment has; says whether it did. Not during a
+   * checkpoint, which would find it gone where it wants to write it.
+   */
+  release(log: LogState): boolean {
+    const { journalLogs, store } = this.options
+    if (this.checkpoints > 0 || !this.ports.isResident(log) || !journalLogs.take(log)) return false
+    store.dropPending(log)
+    this.flusher.forget(log)
+    this.unsynced.delete(log)
+    this.ports.onReleased(log)
+    return true
   }
 
   /** Frames of this log became durable with the batch of this sequence. */
@@ -110,12 +177,13 @@ export class Maintenance {
   noteRemoval(log: LogState, sequence: number): void {
     this.gone.add(log)
     this.removals.set(log, { sequence, files: undefined })
+    this.options.journalLogs.noteRemoval(log.name, sequence)
   }
 
   noteSynced(log: LogState): void {
-    this.unsynced.delete(log)
     this.noteHead(log)
-    this.onSettled(log)
+    // Recovery syncs logs before anybody knows of them.
+    if (this.unsynced.delete(log)) this.ports.onSettled(log)
   }
 
   /** What the manifest will say of the log: everything up to there is durable, in a segment or in the journal. */
@@ -124,6 +192,11 @@ export class Maintenance {
     // A removal that was only asked for may still be refused: until it is durable the log has to be there.
     if (this.gone.has(log) || damage !== undefined || durableEventId === 0) return
     this.unrecorded.set(name, { end: { head: durableEventId, crc: durableCrc } })
+  }
+
+  /** The journal removes the log: what was recorded of it is over. */
+  noteGone(log: string): void {
+    this.unrecorded.set(log, { end: undefined })
   }
 
   /** A log came into being as a whole; resolves when the manifest knows of it. */
@@ -174,7 +247,7 @@ export class Maintenance {
       this.reopening.succeeded()
     } catch (error) {
       if (isScarce(error)) this.postpone(error)
-      else if (isFull(error) || isUnopened(error)) this.noRoom(error)
+      else if (isFull(error) || isUnopened(error) || error instanceof DiskFull) this.noRoom(error)
       else this.poison(error)
     }
   }
@@ -197,7 +270,7 @@ export class Maintenance {
   private get checkpointDue(): boolean {
     const { journal, limits } = this.options
     if (journal.checkpointTarget === 0) return false
-    return this.unsynced.size <= CHEAP_CHECKPOINT_LOGS || journal.usedFiles * 2 > limits.journalFilesMax
+    return this.unsettledLogs <= CHEAP_CHECKPOINT_LOGS || journal.usedFiles * 2 > limits.journalFilesMax
   }
 
   /** Frees the journal of what is removed and of what is in segments. */
@@ -233,6 +306,22 @@ export class Maintenance {
 
   /** Brings every frame of batches up to `target` into synced segments, then frees the journal behind them. */
   async checkpoint(target: number): Promise<void> {
+    this.checkpoints += 1
+    try {
+      // With many logs to open, whoever waits for room gets it file by file.
+      const steps = this.options.journalLogs.size > 0 ? this.options.journal.targetsBelow(target) : []
+      for (const step of steps) {
+        await this.checkpointUpTo(step)
+        this.committer.roomFound()
+      }
+      await this.checkpointUpTo(target)
+    } finally {
+      this.checkpoints -= 1
+    }
+  }
+
+  private async checkpointUpTo(target: number): Promise<void> {
+    await this.settleUnopened(target)
     const due = new Set([...this.unsynced].filter((log) => log.unsyncedSequence <= target))
     const flushed = [...due]
     await this.flusher.flush(due, { sync: true })
@@ -243,7 +332,30 @@ export class Maintenance {
     await this.options.store.syncRoot()
     // The journal is overwritten only once it is durable that recovery does not need it.
     await this.record({ floor })
+    this.options.journalLogs.forgetRemovals(floor)
     this.options.journal.recycle(floor)
+    await this.options.journal.removeOdd(floor)
+  }
+
+  /** Opens the logs that only the journal has the news of, and brings those into their segments. */
+  private async settleUnopened(target: number): Promise<void> {
+    const names = this.options.journalLogs.upTo(target).values()
+    let failed = false
+    const lane = async (): Promise<void> => {
+      for (const name of names) {
+        if (this.hurried || failed) return
+        await this.ports
+          .use(name, (log) => this.flusher.flush(new Set([log]), { sync: true }))
+          .catch((error) => {
+            failed = true
+            // What became of the disk is judged by what the system said.
+            throw error instanceof DiskFailed || error instanceof ResourcesScarce ? error.cause : error
+          })
+      }
+    }
+    const lanes = Array.from({ length: LANES }, lane)
+    await Promise.allSettled(lanes)
+    await Promise.all(lanes)
   }
 
   /** Makes what the manifest lacks durable, and with it a change of meta. */
@@ -256,7 +368,7 @@ export class Maintenance {
   }
 
   private lowestNeeded(): number {
-    let lowest = this.committer.sequence
+    let lowest = Math.min(this.committer.sequence, this.options.journalLogs.lowestSequence)
     for (const log of this.unsynced) lowest = Math.min(lowest, log.unsyncedSequence)
     for (const { sequence } of this.removals.values()) lowest = Math.min(lowest, sequence)
     return lowest
@@ -326,6 +438,8 @@ export class Maintenance {
     this.stopped = true
     this.reopening.stop()
     this.sealing.stop()
+    this.hurried = true
     await Promise.all(this.running.values())
+    this.hurried = false
   }
 }

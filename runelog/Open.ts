@@ -8,6 +8,7 @@ import {
   asDiskError,
   DirectoryLocked,
   FormatUnsupported,
+  isFull,
   JournalCorrupt,
   LogDamaged,
   SegmentCorrupt,
@@ -17,9 +18,11 @@ import {
 } from "./Errors.ts"
 import { FileCache } from "./FileCache.ts"
 import { isUnsupported } from "./Frame.ts"
-import { Journal } from "./Journal.ts"
-import { BATCH_HEADER_BYTES } from "./JournalBatch.ts"
+import { Journal, type JournalFile } from "./Journal.ts"
+import { alignPage, BATCH_HEADER_BYTES } from "./JournalBatch.ts"
 import { copyLastBatch } from "./JournalCopy.ts"
+import { indexJournal } from "./JournalIndex.ts"
+import { JournalLogs } from "./JournalLogs.ts"
 import { type FoundBatch, type FoundFile, type JournalContent, listJournal, scanJournal } from "./JournalScan.ts"
 import { type LogState, lastSegment } from "./LogState.ts"
 import { Maintenance } from "./Maintenance.ts"
@@ -45,6 +48,7 @@ export interface Parts extends OpenLogOptions {
   readonly meta: MetaFile
   readonly manifest: Manifest
   readonly journal: Journal
+  readonly journalLogs: JournalLogs
   readonly slabs: Slabs
   readonly maintenance: Maintenance
   readonly watchers: Watchers
@@ -58,8 +62,10 @@ export interface OpenDirectory {
   readonly clean: boolean
   /** The sequence of the first batch to write. */
   readonly sequence: number
-  /** Marks the batches of this writer. */
+  /** Marks the batches of this writer, and of those that it continues. */
   readonly nonce: bigint
+  /** Of the batch that the first one continues; 0 when it continues none. */
+  readonly previousHeaderCrc: number
 }
 
 const randomHex = (options: RunelogOptions, bytes: number): string =>
@@ -70,8 +76,13 @@ const nextSequence = (content: JournalContent): number => content.lastSequence +
 const asOpenError = (error: unknown, path: string): unknown =>
   error instanceof SyncFailed ? new WriterPoisoned({ path, cause: error }) : asDiskError(error, path)
 
-export const openDirectory = async (options: RunelogOptions): Promise<OpenDirectory> => {
-  const limits = resolveLimits(options.limits)
+/** `logs: "settled"` leaves no log to the journal, however many it speaks of: for those who work on files alone. */
+export const openDirectory = async (
+  options: RunelogOptions,
+  { logs }: { readonly logs: "settled" | "on demand" }
+): Promise<OpenDirectory> => {
+  const resolved = resolveLimits(options.limits)
+  const limits = logs === "settled" ? { ...resolved, startLogsMax: Number.POSITIVE_INFINITY } : resolved
   const disk = options.disk ?? makeDiskNode()
   const outcome = await lockDirectory(disk, options.directory).catch((error) => {
     throw asOpenError(error, options.directory)
@@ -107,15 +118,15 @@ const openLocked = async (base: Base): Promise<OpenDirectory> => {
       parts,
       await scanJournal({ disk, directory: journalDirectory(directory), ...meta.state })
     )
-    const report = await recover(
-      { ...parts, journalDirectory: journalDirectory(directory) },
-      withDefect(options, content)
-    )
-    await compareRecovered(parts, report)
     const { clean } = meta.state
+    const recovery = { ...parts, journalDirectory: journalDirectory(directory) }
+    const report = await recover(recovery, withDefect(options, content), settledAtOnce(parts, content))
+    if (report === undefined) return { parts, content, clean, ...(await continueJournal(parts, content)) }
     const sequence = nextSequence(content)
+    await compareRecovered(parts, report)
     if (content.damage === undefined) await takeOverJournal(parts, { content, report, sequence })
-    return { parts, content, report, clean, sequence, nonce: BigInt(`0x${randomHex(options, 8)}`) }
+    const nonce = BigInt(`0x${randomHex(options, 8)}`)
+    return { parts, content, report, clean, sequence, nonce, previousHeaderCrc: 0 }
   } catch (error) {
     await closeFiles(parts)
     throw error
@@ -172,6 +183,16 @@ const recoveredHeads = async (
   return heads
 }
 
+/**
+ * How many logs may be brought into their segments before the directory is open. A damaged journal is not continued, and
+ * neither is one whose last batch may be in memory alone, nor one with the copies of many starts: then it is all of them.
+ */
+const settledAtOnce = ({ limits }: Parts, { batches, damage, files }: JournalContent): number => {
+  const isDurable = batches[batches.length - 1]?.copyName !== undefined
+  const isCrowded = files.length > limits.journalFilesMax * 2
+  return damage === undefined && isDurable && !isCrowded ? limits.startLogsMax : Number.POSITIVE_INFINITY
+}
+
 /** Closes what was opened. */
 export const closeFiles = async ({
   files,
@@ -223,7 +244,9 @@ const makeDurable = async ({ disk, meta, options }: Parts, content: JournalConte
     }
   }
   const copy = await copyLastBatch({ disk, directory, directoryId: meta.state.directoryId }, content)
-  return copy === undefined ? content : { ...content, files: [...content.files, copy] }
+  if (copy === undefined) return content
+  const last = { ...content.batches[content.batches.length - 1]!, copyName: copy.name }
+  return { ...content, files: [...content.files, copy], batches: [...content.batches.slice(0, -1), last] }
 }
 
 const withDefect = (options: RunelogOptions, content: JournalContent): JournalContent =>
@@ -241,6 +264,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile; readonly manifest
     directoryId: meta.state.directoryId,
     limits
   })
+  const journalLogs = new JournalLogs()
   const store: SegmentStore = new SegmentStore({
     disk,
     directory: logsDirectory(directory),
@@ -259,6 +283,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile; readonly manifest
     path: directory,
     journal,
     manifest,
+    journalLogs,
     store,
     slabs,
     limits,
@@ -266,7 +291,7 @@ const assembleParts = (base: Base & { readonly meta: MetaFile; readonly manifest
     seal: (log) => sealClosed(opener, log),
     removeFiles: (log) => removeFiles(opener, log)
   })
-  return { ...opener, ...base, slabs, journal, maintenance, watchers }
+  return { ...opener, ...base, slabs, journal, journalLogs, maintenance, watchers }
 }
 
 const sealClosed = async (parts: OpenLogOptions, log: LogState): Promise<void> => {
@@ -325,7 +350,7 @@ const takeOverJournal = async (
 ): Promise<void> => {
   const { disk, journal, limits, manifest, meta, options } = parts
   const directory = journalDirectory(options.directory)
-  for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
+  await removeLeftovers(parts)
   if (content.torn !== undefined) await keepTorn(parts, content.torn)
   const isUsable = ({ bytes }: FoundFile): boolean => bytes === limits.journalFileBytes
   for (const { name, path, bytes } of content.files.filter(isUsable)) {
@@ -336,10 +361,10 @@ const takeOverJournal = async (
   // The names of files that a killed process made may be in memory only.
   else await disk.syncDirectory(directory).catch(syncFailed(directory))
   await manifest.replaceDamaged()
-  await dropManifests(parts)
   await manifest.record({ logs: await recoveredHeads(parts, report) }, { floor: sequence, sequence, clean: false })
   // Twice, for two slots: should one rot, the other must not say that nothing is in use.
   await meta.update({})
+  await dropManifests(parts)
   // Files of another size come from other settings; recovery emptied them.
   for (const { path } of content.files.filter((file) => !isUsable(file))) await disk.remove(path)
 }
@@ -350,6 +375,88 @@ const dropManifests = async ({ disk, meta, options: { directory } }: Parts): Pro
     const generation = generationOf(name)
     if (generation !== undefined && generation !== meta.state.manifest.generation)
       await disk.remove(`${directory}/${name}`)
+  }
+}
+
+const removeLeftovers = async ({ disk, options }: Parts): Promise<void> => {
+  const directory = journalDirectory(options.directory)
+  for (const name of (await listJournal(disk, directory)).leftovers) await disk.remove(`${directory}/${name}`)
+}
+
+type Continued = Pick<OpenDirectory, "nonce" | "previousHeaderCrc" | "report" | "sequence">
+
+/**
+ * Leaves the batches where they are and goes on behind the last of them, as their writer would have: a start that comes
+ * before all of them are in segments finds one row of batches.
+ */
+const continueJournal = async (parts: Parts, content: JournalContent): Promise<Continued> => {
+  const { disk, journal, journalLogs, maintenance, manifest, meta, options } = parts
+  const directory = journalDirectory(options.directory)
+  await removeLeftovers(parts)
+  if (content.torn !== undefined) await eraseTorn(parts, content.torn)
+  const first = content.batches[0]!
+  const last = content.batches[content.batches.length - 1]!
+  const { files, surplus } = await adoptFiles(parts, content)
+  journal.resume(last.name, alignPage(last.offset + BATCH_HEADER_BYTES + last.payloadBytes))
+  const recovery = { ...parts, journalDirectory: directory }
+  const report = await indexJournal(recovery, withDefect(options, content), { files, journalLogs })
+  if (journal.wantsGrowth) await growIfPossible(journal)
+  await disk.syncDirectory(directory).catch(syncFailed(directory))
+  for (const log of report.removed) maintenance.noteGone(log)
+  await manifest.replaceDamaged()
+  const change = { floor: first.sequence, sequence: last.sequence, clean: false }
+  await manifest.record({ logs: await recoveredHeads(parts, report) }, change)
+  // Twice, as for a journal that is taken over.
+  await meta.update({})
+  await dropManifests(parts)
+  for (const { path } of surplus) await disk.remove(path)
+  return { report, sequence: last.sequence + 1, nonce: last.nonce, previousHeaderCrc: last.headerCrc }
+}
+
+/** Takes over the journal files, those with batches as used ones; returns the rest, which is of no use. */
+const adoptFiles = async (
+  { disk, journal, limits }: Parts,
+  content: JournalContent
+): Promise<{ readonly files: ReadonlyMap<string, JournalFile>; readonly surplus: ReadonlyArray<FoundFile> }> => {
+  const lastSequences = new Map<string, number>()
+  for (const { copyName, name, sequence } of content.batches) {
+    lastSequences.set(name, sequence)
+    if (copyName !== undefined) lastSequences.set(copyName, sequence)
+  }
+  const files = new Map<string, JournalFile>()
+  const surplus: Array<FoundFile> = []
+  for (const found of content.files) {
+    const { bytes, name, path } = found
+    const lastSequence = lastSequences.get(name) ?? 0
+    journal.avoid(name)
+    if (lastSequence === 0 && bytes !== limits.journalFileBytes) {
+      surplus.push(found)
+      continue
+    }
+    const file = { name, path, bytes, lastSequence, file: await disk.open(path, "write") }
+    if (lastSequence === 0) journal.adopt(file)
+    else journal.adoptUsed(file)
+    files.set(name, file)
+  }
+  return { files, surplus }
+}
+
+/** A full disk is no reason not to start while there are files: room comes with the next checkpoint. */
+const growIfPossible = (journal: Journal): Promise<void> =>
+  journal.grow().catch((error) => {
+    if (!isFull(error) || journal.files === 0) throw error
+  })
+
+/** The next batch gets its sequence: nothing of it may pass for that one. */
+const eraseTorn = async (parts: Parts, torn: FoundBatch): Promise<void> => {
+  await keepTorn(parts, torn)
+  const path = `${journalDirectory(parts.options.directory)}/${torn.name}`
+  const file = await parts.disk.open(path, "write")
+  try {
+    await file.write(Buffer.alloc(BATCH_HEADER_BYTES), 0, BATCH_HEADER_BYTES, torn.offset)
+    await file.sync().catch(syncFailed(path))
+  } finally {
+    await file.close()
   }
 }
 

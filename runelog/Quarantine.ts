@@ -12,6 +12,7 @@ export interface DamageRecord {
 }
 
 const COPY_CHUNK_BYTES = 1024 * 1024
+const RECORD_END = ".json"
 
 export class Quarantine {
   private readonly disk: Disk
@@ -25,7 +26,7 @@ export class Quarantine {
   }
 
   private recordPath(log: string): string {
-    return `${this.directory}/${log}.json`
+    return `${this.directory}/${log}${RECORD_END}`
   }
 
   /** The damage recorded for a log, if any. */
@@ -75,6 +76,15 @@ export class Quarantine {
     if (!this.removedUnsynced) return
     await this.disk.syncDirectory(this.directory)
     this.removedUnsynced = false
+  }
+
+  /** As `forget`, for many logs of which few have a record. */
+  async forgetAll(logs: ReadonlySet<string>): Promise<void> {
+    if (logs.size === 0 || !(await this.disk.exists(this.directory))) return
+    for (const { name } of await this.disk.list(this.directory)) {
+      const log = name.slice(0, -RECORD_END.length)
+      if (name.endsWith(RECORD_END) && logs.has(log)) await this.forget(log)
+    }
   }
 
   /** Keeps bytes that exist nowhere else; returns where they are. */

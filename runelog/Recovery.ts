@@ -1,13 +1,14 @@
 // Brings the journal's frames back into the logs they belong to, after a stop without a clean close. Each log
 // is cut to what precedes the journal and continued from it, so running recovery twice, or being killed
-// in the middle of it, gives the same result.
-import { indexFrame } from "./Chain.ts"
+// in the middle of it, gives the same result. Where the journal speaks of many logs, recovery only notes where their
+// frames lie (JournalIndex.ts).
+import { adopt } from "./Adopt.ts"
 import type { Disk, DiskFile } from "./Disk.ts"
-import { flag, frameBytes, frameCrc, frameEventId, frameFlags, framePreviousCrc } from "./Frame.ts"
+import { frameEventId } from "./Frame.ts"
 import { BATCH_HEADER_BYTES, type GroupAt, groupKind, readGroups } from "./JournalBatch.ts"
 import type { FoundBatch, JournalContent } from "./JournalScan.ts"
 import type { Limits } from "./Limits.ts"
-import { commitExtent, emptyLog, type LogState, lastSegment, startSegment } from "./LogState.ts"
+import { emptyLog, type LogState } from "./LogState.ts"
 import { type OpenLogOptions, openLog } from "./OpenLog.ts"
 import type { Slab, Slabs } from "./Slabs.ts"
 
@@ -21,40 +22,64 @@ export interface RecoveryOptions extends OpenLogOptions {
 export interface RecoveryReport {
   readonly batches: number
   readonly frames: number
-  /** The logs that the journal touched, as they are now. */
+  /** The logs that the journal touched. */
+  readonly names: ReadonlyArray<string>
+  /** Those that were opened, as they are now. */
   readonly logs: ReadonlyMap<string, LogState>
   /** Those among them whose lives before a removal in the journal are over. */
   readonly removed: ReadonlySet<string>
 }
 
-export const recover = async (options: RecoveryOptions, content: JournalContent): Promise<RecoveryReport> => {
+/** Brings the logs up to what the journal holds; nothing when they are more than `logsMax`: then all is as if it had not begun. */
+export const recover = async (
+  options: RecoveryOptions,
+  content: JournalContent,
+  logsMax: number
+): Promise<RecoveryReport | undefined> => {
   // While the journal is damaged it stays as it is, and nothing needs to be copied out of it.
   const keepsFrames = content.damage === undefined
   /** Per log, the batch of its last removal: earlier ones speak of a log that is gone. */
-  const removals = new Map<string, number>()
+  const removals = removalsOf(content)
   const logs = new Map<string, LogState>()
   let frames = 0
-  for (const batch of content.batches) for (const log of batch.removals) removals.set(log, batch.sequence)
   const body: BatchBody = async (batch, slab, groups) => {
-    for (const group of groups) frames += await apply(options, { removals, logs, batch, slab, group, keepsFrames })
+    for (const group of groups) {
+      if (logs.size > logsMax) return
+      frames += await apply(options, { removals, logs, batch, slab, group, keepsFrames })
+    }
   }
-  await eachBatch(options, content.batches, { body, afterSlab: () => relieve(options, logs) })
+  const afterSlab = async (): Promise<boolean> => {
+    await relieve(options, logs)
+    return logs.size <= logsMax
+  }
+  await eachBatch(options, content.batches, { body, afterSlab })
+  if (logs.size > logsMax) {
+    for (const log of logs.values()) options.store.dropPending(log)
+    return undefined
+  }
   for (const log of logs.values()) await options.store.flush(log, { sync: true })
   options.store.markRootUnsynced()
   await options.store.syncRoot()
-  return { batches: content.batches.length, frames, logs, removed: new Set(removals.keys()) }
+  return { batches: content.batches.length, frames, names: [...logs.keys()], logs, removed: new Set(removals.keys()) }
 }
 
-type BatchBody = (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>) => Promise<void>
+export const removalsOf = ({ batches }: JournalContent): Map<string, number> => {
+  const removals = new Map<string, number>()
+  for (const { removals: removed, sequence } of batches) for (const log of removed) removals.set(log, sequence)
+  return removals
+}
+
+/** `from` is what a place in the slab is short of in the file. */
+export type BatchBody = (batch: FoundBatch, slab: Slab, groups: ReadonlyArray<GroupAt>, from: number) => Promise<void>
 
 interface BatchVisit {
   readonly body: BatchBody
-  /** Called when the batches of a slab are through. */
-  readonly afterSlab: () => Promise<void>
+  /** Called when the batches of a slab are through; says whether to go on. */
+  readonly afterSlab: () => Promise<boolean>
 }
 
 /** Goes through the batches in order, opening each file once and reading a slab of it at a time. */
-const eachBatch = async (
+export const eachBatch = async (
   options: RecoveryOptions,
   batches: ReadonlyArray<FoundBatch>,
   { afterSlab, body }: BatchVisit
@@ -67,7 +92,7 @@ const eachBatch = async (
       const file = files.get(name) ?? (await options.disk.open(`${options.journalDirectory}/${name}`, "read"))
       files.set(name, file)
       await eachOf(options, file, batches.slice(at, at + count), body)
-      await afterSlab()
+      if (!(await afterSlab())) return
       at += count
     }
   } finally {
@@ -103,7 +128,7 @@ const eachOf = async (
     await file.read(slab.buffer, 0, bytes, from)
     for (const batch of batches) {
       const payload = batch.offset - from + BATCH_HEADER_BYTES
-      await body(batch, slab, readGroups(slab, payload, batch.groups))
+      await body(batch, slab, readGroups(slab, payload, batch.groups), from)
     }
   } finally {
     options.slabs.release(slab)
@@ -138,62 +163,22 @@ const apply = async (options: RecoveryOptions, application: Application): Promis
     logs.set(group.log, emptyLog(group.log))
     return 0
   }
-  const firstId = frameEventId(application.slab.view, group.start)
+  const { slab } = application
+  const firstId = frameEventId(slab.view, group.start)
   const log = logs.get(group.log) ?? (await openLog(options, { log: group.log, journalFirstId: firstId }))
   logs.set(group.log, log)
-  return adopt(options, application, log)
-}
-
-/** Adds the frames at the end of the log. Damage further back does not matter to them. */
-const adopt = async (options: RecoveryOptions, application: Application, log: LogState): Promise<number> => {
-  const { batch, group, slab } = application
-  let start = group.start
-  while (start < group.end && frameEventId(slab.view, start) <= log.durableEventId)
-    start += frameBytes(slab.view, start)
-  if (start === group.end) return 0
-  const firstEventId = log.nextEventId
-  const isFirst = (frameFlags(slab.view, start) & flag.segmentFirst) !== 0
-  const segment = isFirst ? startSegment(log) : lastSegment(log)
-  const fits =
-    segment !== undefined &&
-    segment.seal === undefined &&
-    frameEventId(slab.view, start) === firstEventId &&
-    framePreviousCrc(slab.view, start) === log.crc
-  if (!fits) {
-    const reason = `the log ends at event ${log.durableEventId}, the journal goes on with ${frameEventId(slab.view, start)}`
-    if (isFirst) log.segments.pop()
-    const file = `${options.journalDirectory}/${batch.name}`
-    const { log: name } = group
-    if (application.keepsFrames) {
-      await options.quarantine.keepBytes(
-        `${name}-batch-${batch.sequence}.frames`,
-        slab.buffer.subarray(start, group.end)
-      )
-    }
-    log.damage ??= await options.quarantine.record({ log: name, file, offset: batch.offset, reason })
-    return 0
-  }
-  segment.thinnable = true
-  const position = segment.bytes
-  let frames = 0
-  for (let at = start; at < group.end; at += frameBytes(slab.view, at)) {
-    indexFrame(segment, { eventId: log.nextEventId, offset: segment.bytes, crc: log.crc }, options.limits)
-    segment.bytes += frameBytes(slab.view, at)
-    log.nextEventId += 1
-    log.crc = frameCrc(slab.view, at)
-    frames += 1
-  }
-  options.slabs.retain(slab)
-  const extent = {
+  const { end, start } = group
+  const { keepsFrames } = application
+  const file = `${options.journalDirectory}/${batch.name}`
+  return adopt(options, log, {
     slab,
     start,
-    end: group.end,
-    firstEventId,
-    lastEventId: log.nextEventId - 1,
+    end,
     sequence: batch.sequence,
-    segment,
-    position
-  }
-  commitExtent(log, extent, log.crc)
-  return frames
+    file,
+    offset: batch.offset,
+    journal: undefined,
+    fault: undefined,
+    keepsFrames
+  })
 }

@@ -59,7 +59,7 @@ export const repairJournal = (options: RunelogOptions): Promise<JournalRepair> =
   })
 
 const withDirectory = async <A>(options: RunelogOptions, body: (opened: OpenDirectory) => Promise<A>): Promise<A> => {
-  const opened = await openDirectory(options)
+  const opened = await openDirectory(options, { logs: "settled" })
   try {
     return await body(opened)
   } catch (error) {

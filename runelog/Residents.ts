@@ -1,5 +1,5 @@
 // The logs that are in memory. One state per log, whoever asks for it at once; idle ones are forgotten when there are too
-// many, those that somebody works with never.
+// many, and so are those that the journal can bring back as they are; those that somebody works with never.
 import { LogNameInvalid } from "./Errors.ts"
 import { isIdle, type LogState } from "./LogState.ts"
 import { isLogName } from "./Segment.ts"
@@ -8,6 +8,8 @@ export interface ResidentsOptions {
   /** Brings a log from its directory. */
   readonly open: (log: string) => Promise<LogState>
   readonly logsMax: number
+  /** Lets a log go that is not idle but can be opened again as it is; says whether it may be forgotten. */
+  readonly release: (log: LogState) => boolean
   /** Those that are in memory already. */
   readonly logs: ReadonlyMap<string, LogState>
 }
@@ -78,6 +80,11 @@ export class Residents {
     }
   }
 
+  /** Resolves when no log is being opened any more; opening one may change its files. */
+  async idle(): Promise<void> {
+    while (this.opening.size > 0) await Promise.allSettled(this.opening.values())
+  }
+
   /** Those who wait get the state in the order they came, and before anyone finds it among the resident ones. */
   private open(log: string): Promise<LogState> {
     const opening = this.options.open(log)
@@ -104,7 +111,7 @@ export class Residents {
       this.looked += 1
       const state = this.logs.get(name)
       if (state === undefined) continue
-      if (isIdle(state)) this.logs.delete(name)
+      if (isIdle(state) || this.options.release(state)) this.logs.delete(name)
       else this.line.push(name)
     }
   }

@@ -24,11 +24,13 @@ import {
   sealedFiles
 } from "./Import.ts"
 import { groupKind } from "./JournalBatch.ts"
+import { openFromJournal } from "./JournalIndex.ts"
 import type { LogState } from "./LogState.ts"
 import { isUnknown, LogWork } from "./LogWork.ts"
 import { closeFiles, compareHead, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
 import { openLog } from "./OpenLog.ts"
 import type { RunelogOptions } from "./Options.ts"
+import { journalDirectory } from "./Paths.ts"
 import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
 import { Residents } from "./Residents.ts"
 import { SyncPolicy } from "./SyncPolicy.ts"
@@ -53,6 +55,8 @@ export interface RemoveOptions {
 
 export interface RunelogStats {
   readonly residentLogs: number
+  /** Logs that are not in memory, of which the journal holds frames that no segment has. */
+  readonly journalLogs: number
   readonly journalFiles: number
   readonly memoryBytes: number
   readonly sequence: number
@@ -78,15 +82,16 @@ export class Runelog {
   /** Set when the journal is damaged: everything good can be read, nothing can be appended. */
   readonly readOnly: JournalCorrupt | undefined
 
-  private constructor({ clean, content, nonce, parts, report, sequence }: OpenDirectory) {
+  private constructor({ clean, content, nonce, parts, previousHeaderCrc, report, sequence }: OpenDirectory) {
     this.parts = parts
     this.watchers = parts.watchers
     this.residents = new Residents({
       open: (log) => this.openLog(log),
       logsMax: parts.limits.residentLogsMax,
+      release: (log) => parts.maintenance.release(log),
       logs: report.logs
     })
-    this.recovered = { clean, batches: report.batches, frames: report.frames, logs: [...report.logs.keys()] }
+    this.recovered = { clean, batches: report.batches, frames: report.frames, logs: report.names }
     this.readOnly = content.damage
     const { options, journal, slabs, limits } = parts
     this.committer = new Committer({
@@ -97,19 +102,26 @@ export class Runelog {
       policy: new SyncPolicy(options.sync),
       nonce,
       firstSequence: sequence,
+      previousHeaderCrc,
       nowMs: options.nowMs ?? (() => performance.now()),
       onDurable: (groups, sequence) => this.noteDurable(groups, sequence),
       onNoRoom: () => parts.maintenance.wantRoom(),
       onPoison: (error) => options.onPoison?.(error)
     })
-    parts.maintenance.attach(this.committer, (log) => this.residents.settled(log))
+    parts.maintenance.attach({
+      committer: this.committer,
+      onSettled: (log) => this.residents.settled(log),
+      isResident: (log) => this.residents.get(log.name) === log,
+      onReleased: (log) => this.residents.forget(log.name),
+      use: (log, body) => this.residents.use(log, body)
+    })
     this.calls = new Calls({ path: options.directory, failure: (error) => parts.maintenance.failure(error) })
     this.work = new LogWork({ parts, committer: this.committer, residents: this.residents, readOnly: content.damage })
   }
 
   /** Opens the directory as its one writer, recovering what a crash left behind. */
   static async open(options: RunelogOptions): Promise<Runelog> {
-    return new Runelog(await openDirectory(options))
+    return new Runelog(await openDirectory(options, { logs: "on demand" }))
   }
 
   /** Resolves once the entries are durable; they get the ids from `firstEventId` on, which must be the log's next. */
@@ -162,6 +174,8 @@ export class Runelog {
 
   /** The newest durable event of a log; 0 when there is none. */
   async head(log: string): Promise<number> {
+    const inJournal = this.residents.get(log) === undefined ? this.parts.journalLogs.head(log) : undefined
+    if (inJournal !== undefined && this.calls.refusal === undefined) return inJournal
     return (await this.find(log)).durableEventId
   }
 
@@ -270,9 +284,10 @@ export class Runelog {
   }
 
   get stats(): RunelogStats {
-    const { journal, slabs } = this.parts
+    const { journal, journalLogs, slabs } = this.parts
     return {
       residentLogs: this.residents.size,
+      journalLogs: journalLogs.size,
       journalFiles: journal.files,
       memoryBytes: slabs.bytes,
       sequence: this.committer.sequence
@@ -301,6 +316,7 @@ export class Runelog {
     this.watchers.tellAll()
     await this.committer.idle()
     await this.calls.settled()
+    await this.residents.idle()
     await maintenance.stop()
     try {
       if (this.poisoned === undefined && this.readOnly === undefined) await this.work.leaveClean()
@@ -325,12 +341,20 @@ export class Runelog {
   }
 
   private async openLog(log: string): Promise<LogState> {
+    const { journalLogs, maintenance, options } = this.parts
     try {
-      const state = await openLog(this.parts, { log, journalFirstId: undefined })
-      const expected = this.parts.maintenance.expected(log)
+      const state = journalLogs.has(log)
+        ? await openFromJournal(
+            { ...this.parts, journalDirectory: journalDirectory(options.directory) },
+            log,
+            journalLogs.groups(log)
+          )
+        : await openLog(this.parts, { log, journalFirstId: undefined })
+      const expected = maintenance.expected(log)
       await compareHead(this.parts, state, expected)
+      if (journalLogs.has(log)) maintenance.noteOpened(state)
       // From before there was a manifest, or from an import that was cut short behind its last step.
-      if (expected === undefined || expected.head === 0) this.parts.maintenance.noteHead(state)
+      if (expected === undefined || expected.head === 0) maintenance.noteHead(state)
       return state
     } catch (error) {
       // Nothing that was acknowledged depends on it: no reason to stop writing.

@@ -33,6 +33,11 @@ export class SegmentStore {
     this.options = options
   }
 
+  /** The directory that holds a directory per log. */
+  get directory(): string {
+    return this.options.directory
+  }
+
   logDirectory(log: string): string {
     return `${this.options.directory}/${log}`
   }
@@ -94,10 +99,15 @@ export class SegmentStore {
     }
   }
 
+  /** Forgets the pending frames of a log that the journal can bring again. */
+  dropPending(log: LogState): void {
+    this.dropWritten(log, log.pending.length)
+  }
+
   /** Forgets the frames of a log that is removed; returns the segments it had. */
   async discard(log: LogState): Promise<ReadonlyArray<SegmentState>> {
     for (let under = underWay(log); under !== undefined; under = underWay(log)) await under.catch(() => undefined)
-    this.dropWritten(log, log.pending.length)
+    this.dropPending(log)
     log.durableSegments = 0
     return log.segments.splice(0)
   }

@@ -42,6 +42,12 @@ export class Slabs {
     return slab
   }
 
+  /** A slab of just this size, for what is read and not filled. */
+  takeExact(bytes: number): Slab {
+    this.liveBytes += bytes
+    return { ...bytesOf(Buffer.allocUnsafeSlow(bytes)), used: bytes, references: 1 }
+  }
+
   retain(slab: Slab): void {
     slab.references += 1
   }

@@ -62,6 +62,8 @@ describe("errors", () => {
     expect(Errors.asDiskError(full, "/d")).toEqual(new Errors.DiskFull({ path: "/d", reason: full.message }))
     expect(Errors.asDiskError(broken, "/d")).toEqual(new Errors.DiskFailed({ path: "/d", cause: broken }))
     expect(Errors.asDiskError(own, "/d")).toBe(own)
+    const told = new Errors.DiskFull({ path: "/d", reason: "told before" })
+    expect(Errors.noRoomOf(told, "/e")).toBe(told)
     expect(Errors.isFull(Object.assign(new Error("quota"), { code: "EDQUOT" }))).toBe(true)
     expect(() => Errors.syncFailed("/d")(broken)).toThrow(Errors.SyncFailed)
   })

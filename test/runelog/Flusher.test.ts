@@ -8,7 +8,7 @@ import type { SegmentStore } from "#runelog/SegmentStore.ts"
 import { Slabs } from "#runelog/Slabs.ts"
 import { errorOf } from "./Fixture.ts"
 
-const makeFlusher = (flush?: (log: LogState) => Promise<void>) => {
+const makeFlusher = (flush?: (log: LogState) => Promise<void>, release: (log: LogState) => boolean = () => false) => {
   const slabs = new Slabs(64 * KIB)
   const asked: Array<string> = []
   const write = async (log: LogState): Promise<void> => {
@@ -27,7 +27,8 @@ const makeFlusher = (flush?: (log: LogState) => Promise<void>) => {
     limits: { ...limits, segmentWriteBytes: 1000, pendingBytesMax: 512 * KIB },
     onFlushed: () => {
       flushed += 1
-    }
+    },
+    release
   })
   let sequence = 0
   const add = (log: LogState, bytes: number): void => {
@@ -35,7 +36,8 @@ const makeFlusher = (flush?: (log: LogState) => Promise<void>) => {
     const segment = lastSegment(log) ?? startSegment(log)
     const extent = { slab: slabs.take(bytes), start: 0, end: bytes, position: segment.bytes, segment, sequence }
     segment.bytes += bytes
-    commitExtent(log, { ...extent, firstEventId: sequence, lastEventId: sequence }, 0)
+    const place = { journal: undefined, journalPosition: 0 }
+    commitExtent(log, { ...extent, ...place, firstEventId: sequence, lastEventId: sequence }, 0)
     flusher.noteDurable(log, sequence)
   }
   return { flusher, slabs, asked, add, flushed: () => flushed }
@@ -112,4 +114,22 @@ describe("a flusher", () => {
     await flusher.flushDue()
     expect(asked).toEqual([])
   })
+})
+
+it("leaves the frames that the journal can bring back to it when memory is crowded, and writes the others", async () => {
+  const { add, asked, flusher, slabs } = makeFlusher(undefined, (log) => {
+    if (log.name === "log-1") return false
+    for (const { slab } of log.pending.splice(0)) slabs.release(slab)
+    flusher.forget(log)
+    return true
+  })
+  for (const log of logs(8)) add(log, 64 * KIB - 1)
+  while (flusher.isDue) await flusher.flushDue()
+  expect(slabs.bytes).toBe(0)
+  const [opened, none] = logs(2)
+  add(opened!, 10)
+  flusher.forget(opened!)
+  flusher.noteOpened(opened!)
+  flusher.noteOpened(none!)
+  expect(asked.length).toBeGreaterThan(0)
 })

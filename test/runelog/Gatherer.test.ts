@@ -14,7 +14,7 @@ const extentsOf = (position: number, sizes: ReadonlyArray<number>): ReadonlyArra
   let next = position
   return sizes.map((bytes, at) => {
     const slab = { ...bytesOf(Buffer.alloc(bytes + 8, at + 1)), used: 0, references: 1 }
-    const ids = { firstEventId: at + 1, lastEventId: at + 1, sequence: 1 }
+    const ids = { firstEventId: at + 1, lastEventId: at + 1, sequence: 1, journal: undefined, journalPosition: 0 }
     const extent = { slab, start: 8, end: bytes + 8, segment, position: next, ...ids }
     next += bytes
     return extent

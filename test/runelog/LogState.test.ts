@@ -35,7 +35,9 @@ const encode = (log: LogState, segment: SegmentState, bytes: number, sequence: n
     lastEventId: eventId,
     sequence,
     segment,
-    position
+    position,
+    journal: undefined,
+    journalPosition: 0
   }
 }
 
@@ -130,6 +132,7 @@ describe("a log is idle", () => {
     ["frames wait for its segment", (log: LogState) => log.pending.push(encode(log, startSegment(log), 40, 1))],
     ["frames of it are in the journal only", (log: LogState) => Object.assign(log, { unsyncedSequence: 3 })],
     ["it is being written", (log: LogState) => Object.assign(log, { flushing: Promise.resolve() })],
+    ["it is being synced", (log: LogState) => Object.assign(log, { syncing: Promise.resolve() })],
     ["somebody works with it", (log: LogState) => Object.assign(log, { users: 1 })],
     ["frames of it are on their way", (log: LogState) => Object.assign(log, { nextEventId: 6 })]
   ])("not while %s", (_, change) => {

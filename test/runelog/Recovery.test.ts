@@ -133,7 +133,7 @@ describe("recovery", () => {
         return { ...fileCalls(file), read }
       }
     })
-    const again = await openSmall({ disk: counted })
+    const again = await openSmall({ disk: counted, limits: { startLogsMax: 100 } })
     expect(bodiesOf(await contentOf(again, "a"))).toEqual(Array.from({ length: 90 }, (_, at) => entryOf(at + 1).body))
     const { batches } = again.recovered
     expect(batches).toBeGreaterThan(90)

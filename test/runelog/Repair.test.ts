@@ -217,6 +217,23 @@ describe("a damaged journal", () => {
     await expectRepaired(disk, 2)
   })
 
+  it("that speaks of more logs than a start opens leaves none of them behind", async () => {
+    const many = { ...limits, startLogsMax: 1 }
+    const names = ["a", "b", "c", "d"]
+    for (const repair of [repairJournal, (of: ReturnType<typeof options>) => repairLog(of, "a")]) {
+      const disk = new DiskSim()
+      const runelog = await openSmall({ disk, limits: many })
+      for (const name of names) await fill(runelog, name, 1, 3)
+      const killed = disk.killProcess()
+      await repair({ ...options(killed), limits: many })
+      expect((await verify({ directory, disk: killed })).problems).toEqual([])
+      const again = await openSmall({ disk: killed, limits: many })
+      expect(again.recovered).toMatchObject({ clean: true, batches: 0 })
+      for (const name of names) expect(await again.head(name)).toBe(3)
+      await again.close()
+    }
+  })
+
   it("that is sound is left alone, its batches applied", async () => {
     const disk = await diskOf(await unclean())
     expect(await repairJournal(options(disk))).toEqual({ batches: 6, copies: [] })

@@ -12,6 +12,7 @@ const controlled = (logsMax = 10) => {
   const residents = new Residents({
     logsMax,
     logs: new Map(),
+    release: () => false,
     open: (log) => {
       const opening = { log, ...Promise.withResolvers<LogState>() }
       opens.push(opening)
@@ -22,17 +23,20 @@ const controlled = (logsMax = 10) => {
 }
 
 const immediate = (logsMax: number, logs: ReadonlyArray<LogState> = []) => {
+  /** Those that may go though they are not idle. */
+  const releasable = new Set<string>()
   const opened: Array<string> = []
   const residents = new Residents({
     logsMax,
     logs: new Map(logs.map((log) => [log.name, log])),
+    release: (log) => releasable.has(log.name),
     open: async (log) => {
       opened.push(log)
       return emptyLog(log)
     }
   })
   const names = (): ReadonlyArray<string> => [...residents.values()].map(({ name }) => name)
-  return { residents, opened, names }
+  return { residents, opened, names, releasable }
 }
 
 describe("a log", () => {
@@ -198,4 +202,21 @@ describe("memory", () => {
     expect(many).toBeLessThanOrEqual(400)
     expect(few).toBeLessThanOrEqual(400)
   })
+})
+
+it("lets those go that are not idle but can come back as they are, when there are too many", async () => {
+  const { names, releasable, residents } = immediate(2)
+  for (const name of ["a", "b"]) (await residents.find(name)).unsyncedSequence = 1
+  releasable.add("b")
+  await residents.find("c")
+  expect(names()).toEqual(["a", "c"])
+  await residents.idle()
+})
+
+it("does not look for those that have gone when the line is shortened", async () => {
+  const { names, residents } = immediate(300)
+  for (let at = 0; at < 200; at++) await residents.find(`log-${at}`)
+  for (let at = 0; at < 190; at++) residents.forget(`log-${at}`)
+  await residents.find("another")
+  expect(names()).toHaveLength(11)
 })

@@ -67,7 +67,7 @@ const add = (slabs: Slabs, log: LogState, options: { readonly rotate?: boolean; 
   const position = segment.bytes
   segment.bytes += end
   const ids = { firstEventId: eventId, lastEventId: eventId, sequence: options.sequence ?? eventId }
-  commitExtent(log, { slab, start: 0, end, ...ids, segment, position }, log.crc)
+  commitExtent(log, { slab, start: 0, end, ...ids, segment, position, journal: undefined, journalPosition: 0 }, log.crc)
 }
 
 const addMany = (slabs: Slabs, log: LogState, count: number): void => {

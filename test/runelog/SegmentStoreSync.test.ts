@@ -57,7 +57,11 @@ const add = (slabs: Slabs, log: LogState, sequence: number, bytes = 100): void =
   segment.bytes += bytes
   log.nextEventId += 1
   const ids = { firstEventId: eventId, lastEventId: eventId, sequence }
-  commitExtent(log, { slab, start: 0, end: bytes, ...ids, segment, position }, 0)
+  commitExtent(
+    log,
+    { slab, start: 0, end: bytes, ...ids, segment, position, journal: undefined, journalPosition: 0 },
+    0
+  )
 }
 
 const until = async (isTrue: () => boolean): Promise<void> => {

@@ -23,6 +23,8 @@ export interface SimulationOptions {
   readonly mutate?: (disk: Disk) => Disk
   readonly defect?: RunelogOptions["defect"]
   readonly hazard?: HazardKind
+  /** Starts leave logs to the journal; else they settle all, as with a small directory. Every other seed unless told. */
+  readonly defers?: boolean
   /** Told of every step of the disk and every end of a generation. */
   readonly trace?: (line: string) => void
 }
@@ -40,6 +42,9 @@ export interface SimulationReport {
   refusedFull: number
   /** Writers that stopped because the disk failed. */
   poisoned: number
+  /** Starts that left logs to the journal, and those of them that ended before all was in segments. */
+  deferredStarts: number
+  unsettledEnds: number
 }
 
 const directory = "/home/data"
@@ -83,7 +88,9 @@ class Simulation {
     recoveredFrames: 0,
     operations: 0,
     refusedFull: 0,
-    poisoned: 0
+    poisoned: 0,
+    deferredStarts: 0,
+    unsettledEnds: 0
   }
 
   constructor(options: SimulationOptions) {
@@ -102,14 +109,21 @@ class Simulation {
   }
 
   #drawLimits(): ResolvedLimits {
-    return resolveLimits(limitsFrom((values) => values[this.#below(values.length)]!))
+    const drawn = limitsFrom((values) => values[this.#below(values.length)]!)
+    if (!this.#defers) return resolveLimits(drawn)
+    return resolveLimits({ ...drawn, startLogsMax: this.#below(2), closeLogsMax: this.#below(3) })
   }
 
   #below(bound: number): number {
     return Math.floor(this.#chance() * bound)
   }
 
+  get #defers(): boolean {
+    return this.#options.defers ?? this.#options.seed % 2 === 1
+  }
+
   async #generation(): Promise<void> {
+    while (this.#defers && this.#chance() < 0.4) await this.#briefStart()
     const inRecovery = this.#chance() < 0.3
     this.#arm(this.#below(inRecovery ? 60 : 400))
     if (this.#chance() < 0.2) await this.#verify()
@@ -127,6 +141,7 @@ class Simulation {
   async #lastStart(): Promise<void> {
     this.#arm(Number.POSITIVE_INFINITY)
     this.#hazard.pass(this.#disk)
+    this.#limits = { ...this.#limits, closeLogsMax: Number.MAX_SAFE_INTEGER }
     const runelog = await this.#open()
     await settled(runelog!.close(), "close")
     const { entries, thinnedEvents } = await this.#verify()
@@ -145,6 +160,37 @@ class Simulation {
     const problem = report.problems[0]
     if (problem === undefined) return report
     throw new Violation(`verify finds damage: ${problem.file} at ${problem.offset}: ${problem.reason}`)
+  }
+
+  /** A start that ends while most of what it found is in the journal alone. */
+  async #briefStart(): Promise<void> {
+    this.#arm(this.#below(80))
+    const runelog = await settled(Runelog.open(this.#runelogOptions()), "a brief open").catch((error) => {
+      if (this.#successor === undefined && !this.#hazard.explains(tagOf(error), this.#disk)) throw error
+    })
+    if (runelog !== undefined) {
+      if (runelog.stats.journalLogs > 0) this.report.deferredStarts += 1
+      for (const { name } of this.#logs) {
+        if (this.#chance() < 0.4)
+          await settled(
+            runelog.read(name, { after: 0 }).catch(() => undefined),
+            "a look"
+          )
+      }
+      if (this.#chance() < 0.3)
+        await settled(
+          runelog.checkpoint().catch(() => undefined),
+          "a checkpoint"
+        )
+      if (runelog.stats.journalLogs > 0) this.report.unsettledEnds += 1
+      if (this.#successor === undefined) this.#end()
+      await settled(
+        runelog.close().catch(() => undefined),
+        "the close of a brief start"
+      )
+    }
+    this.#disk = this.#successor ?? this.#end()
+    this.#successor = undefined
   }
 
   #arm(steps: number): void {
@@ -201,6 +247,7 @@ class Simulation {
   async #open(): Promise<Runelog | undefined> {
     try {
       const runelog = await settled(Runelog.open(this.#runelogOptions()), "open")
+      if (runelog.stats.journalLogs > 0) this.report.deferredStarts += 1
       const stepsLeft = this.#stepsLeft
       this.#stepsLeft = Number.POSITIVE_INFINITY
       if (this.#successor === undefined) await settled(checkLogs(runelog, this.#logs, this.#chance), "the check")

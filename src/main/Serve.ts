@@ -233,11 +233,13 @@ interface Door {
   server: Server | undefined
   conversations: Conversations | undefined
   traces: Traces | undefined
+  readonly listening: PromiseWithResolvers<void>
 }
 
 const openStore = (options: ServeOptions, log: Log, door: Door): Promise<Store> =>
   Store.open({
     directory: options.dataDirectory,
+    catchUpAfter: door.listening.promise,
     ...(options.disk === undefined ? {} : { disk: options.disk }),
     snapshotShape,
     runelog: {
@@ -264,6 +266,7 @@ const makeDoor = (options: ServeOptions, log: Log): Door => {
     descriptors: descriptorPlan(descriptorLimit()),
     server: undefined,
     conversations: undefined,
+    listening: Promise.withResolvers(),
     traces: otlpEndpoint === undefined ? undefined : new Traces({ endpoint: otlpEndpoint, version, onFailure })
   }
 }
@@ -330,7 +333,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const { server, traces } = door
     writeServerInfo(dataDirectory, { url: server.url, pid: process.pid, started_ms: Date.now(), version })
     let closing: Promise<void> | undefined
-    const recovered = goOn({ store, conversations, log, isClosing: () => closing !== undefined })
+    const recovered = goOn({ store, conversations, log, door, isClosing: () => closing !== undefined })
     const close = async (): Promise<void> => {
       const drainMs = options.drainMs ?? limits.drainMs
       const isDone = await within(drainMs, stop({ server, conversations, store, recovered, closeTools }))
@@ -423,18 +426,21 @@ interface Recovering {
   readonly store: Store
   readonly conversations: Running["conversations"]
   readonly log: Log
+  readonly door: Door
   readonly isClosing: () => boolean
 }
 
 /** Lets unfinished work go on; resolves when what was known of at once is loaded. */
-const goOn = ({ conversations, isClosing, log, store }: Recovering): Promise<Recovered> => {
+const goOn = ({ conversations, door, isClosing, log, store }: Recovering): Promise<Recovered> => {
+  door.listening.resolve()
   const recover = (ids: Iterable<string>): Promise<Recovered> => conversations.recover(ids as Iterable<ConversationId>)
-  const unfinished = new Set([...store.catalog.unfinished(), ...store.runelog.recovered.logs])
+  const suspects = store.isBehind ? [] : store.runelog.recovered.logs
+  const unfinished = new Set([...store.catalog.unfinished(), ...suspects])
   const recovered = recover(unfinished)
   void recovered.then((found) => reportRecovery(log, found))
   // A catalogue that was behind, or had to be filled again, knows only when it has caught up who else has work.
   const recoverMissed = async (): Promise<void> => {
-    if (store.catalog.openState === "clean" || isClosing()) return
+    if ((store.catalog.openState === "clean" && !store.isBehind) || isClosing()) return
     const missed = await recover(store.catalog.unfinished().filter((id) => !unfinished.has(id)))
     if (!isClosing()) reportRecovery(log, missed)
   }

@@ -81,6 +81,12 @@ export class Catalog {
     return this.handle.openState
   }
 
+  /** Rows may be behind their logs until the next check of all: lists say so. */
+  markBehind(): void {
+    this.complete = false
+    this.rebuilding = true
+  }
+
   /** Takes note of durable runes; nobody waits for what follows from it. */
   observe(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
     if (runes.length === 0 || this.closed) return

@@ -34,6 +34,8 @@ export interface CheckReport {
 }
 
 const ROWS_PER_SLICE = 1000
+/** Heads may all be in memory: others get their turn after so many of them. */
+const HEADS_PER_TURN = 64
 
 export const checkCatalog = async (subject: CheckSubject, options: CheckOptions): Promise<CheckReport> => {
   const suspects = new Set(options.suspects ?? [])
@@ -63,6 +65,7 @@ const compare = async (
   const lane = async (): Promise<void> => {
     for (let at = next++; at < conversationIds.length && !subject.isClosed(); at = next++) {
       const conversationId = conversationIds[at]!
+      if (at % HEADS_PER_TURN === 0) await nextTurn()
       // A log that cannot be opened is in doubt; its row will say why.
       const head = await subject.head(conversationId).catch(() => -1)
       if (head === (known(conversationId) ?? 0)) continue
@@ -85,6 +88,8 @@ const knownHeads = async (subject: CheckSubject): Promise<Map<string, number>> =
     if (last === undefined) return heads
     after = last.conversationId
     // Others may have something to do between two slices.
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -47,6 +47,8 @@ export const limits = {
   catalogPendingRunes: 50_000,
   /** Folded rows kept in memory; beyond them the oldest unchanged ones are read again when needed. */
   catalogResidentRows: 1024,
+  /** Conversations that a crash touched whose rows are put right before the store is open; of more, all of them after. */
+  suspectsAtOpenMax: 1000,
   /** Logs that are read at once while the catalogue catches up. */
   catalogReaders: 4,
   /** Agents and their inputs that the fold of a row remembers, and open calls; the oldest go first. */

@@ -20,6 +20,7 @@ import type { Copied } from "./Copy.ts"
 import type { ListInvalid } from "./Errors.ts"
 import { exportLines, type ImportRequest, importLines } from "./Export.ts"
 import { type ForkRequest, fork } from "./Fork.ts"
+import { limits } from "./Limits.ts"
 import { RuneStore } from "./RuneStore.ts"
 import { type SnapshotReport, Snapshots } from "./Snapshots.ts"
 
@@ -34,6 +35,8 @@ export interface StoreOptions {
   readonly catalogPath?: string
   readonly onSnapshotReport?: (report: SnapshotReport) => void
   readonly onCatalogFault?: (fault: CatalogFault) => void
+  /** Catching up begins when this has settled: what else a start does goes first. */
+  readonly catchUpAfter?: Promise<unknown>
 }
 
 /** What was found and put right after the store was opened. */
@@ -64,21 +67,31 @@ export class Store {
   readonly archive: Archive
   /** Resolves when the catalogue was held against the logs and interrupted archiving was finished. */
   readonly caughtUp: Promise<CatchUp>
+  /** A crash touched very many conversations: which of them have work left is known when the catalogue has caught up. */
+  readonly isBehind: boolean
   private closing: Promise<void> | undefined
+  private readonly closeBegun = Promise.withResolvers<void>()
 
-  private constructor(parts: StoreParts) {
+  private constructor(
+    parts: StoreParts,
+    { after, isBehind }: { readonly after: Promise<unknown>; readonly isBehind: boolean }
+  ) {
+    this.isBehind = isBehind
     this.runelog = parts.runelog
     this.runes = parts.runes
     this.snapshots = parts.snapshots
     this.blobs = parts.blobs
     this.catalog = parts.catalog
     this.archive = parts.archive
-    this.caughtUp = this.catchUp()
+    this.caughtUp = this.catchUp(after)
     // Whoever wants to know waits for it; nobody has to.
     this.caughtUp.catch(() => undefined)
   }
 
-  /** Opens the directory as its one writer. Conversations that a crash touched are in the catalogue when it resolves. */
+  /**
+   * Opens the directory as its one writer. Conversations that a crash touched are in the catalogue when it resolves; if
+   * they are very many, when it has caught up: until then lists say `rebuilding`.
+   */
   static async open(options: StoreOptions): Promise<Store> {
     const disk = options.disk ?? makeDiskNode()
     const { directory } = options
@@ -89,8 +102,10 @@ export class Store {
       const parts = await assemble(options, disk, runelog)
       catalog = parts.catalog
       await parts.blobs.sweep()
-      await catalog.check({ suspects: runelog.recovered.logs, only: "suspects" })
-      return new Store(parts)
+      const isBehind = runelog.recovered.logs.length > limits.suspectsAtOpenMax
+      if (isBehind) catalog.markBehind()
+      else await catalog.check({ suspects: runelog.recovered.logs, only: "suspects" })
+      return new Store(parts, { isBehind, after: options.catchUpAfter ?? Promise.resolve() })
     } catch (error) {
       await catalog?.close()
       await runelog.close()
@@ -127,6 +142,7 @@ export class Store {
   /** Finishes what was taken and leaves everything clean. */
   close(): Promise<void> {
     this.closing ??= this.closeNow()
+    this.closeBegun.resolve()
     return this.closing
   }
 
@@ -137,9 +153,12 @@ export class Store {
     await this.runelog.close()
   }
 
-  private async catchUp(): Promise<CatchUp> {
+  private async catchUp(after: Promise<unknown>): Promise<CatchUp> {
+    await Promise.race([Promise.allSettled([after]), this.closeBegun.promise])
+    if (this.closing !== undefined) return { doubted: 0, settled: new Map() }
     const wasClean = this.catalog.openState === "clean" && this.runelog.recovered.clean
     const { doubted } = await this.catalog.check({
+      suspects: this.isBehind ? this.runelog.recovered.logs : [],
       only: wasClean || this.catalog.openState === "fresh" ? "presence" : "all"
     })
     if (this.closing !== undefined) return { doubted, settled: new Map() }

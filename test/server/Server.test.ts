@@ -1,18 +1,23 @@
 // Goal: what the protocol promises a client, over a real socket. Method: the real server in this process, a plain client.
-import { readFileSync, statSync } from "node:fs"
+import { cpSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
+import { limits as logLimits } from "#runelog/Limits.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { BindRefused, startServer } from "#src/main/Serve.ts"
+import { limits as storeLimits } from "#src/store/Limits.ts"
+import { Store } from "#src/store/Store.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
 import { closeCodes } from "#src/wire/Codes.ts"
 import { limits } from "#src/wire/Limits.ts"
+import { Scribe } from "../store/support.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool } from "../support/runtime/tools.ts"
 import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 
-const { directory, open } = useServers()
+const { directory, leaveUnchecked, open } = useServers()
 
 const idsOf = (runes: ReadonlyArray<Readonly<Record<string, unknown>>>) => runes.map((rune) => rune["event_id"])
 /** Event ids that came, and those that were said not to come, in order. */
@@ -424,5 +429,28 @@ describe("what cannot be understood", () => {
     // The server hears of the end of a connection a moment after its client does.
     while (((await other!.ok("stats"))["connections"] as number) > 2) await new Promise(setImmediate)
     expect(await other!.ok("stats")).toHaveProperty("connections", 2)
+  })
+})
+
+describe("a server that was killed with more conversations written to than a start looks at", () => {
+  it("listens, and goes on with the one that has work which its catalogue does not know of", async () => {
+    const written = directory()
+    const data = directory()
+    for (const path of [written, data]) leaveUnchecked(path)
+    const store = await Store.open({ directory: written, snapshotShape })
+    // So many that a close leaves them to the journal as well.
+    const count = Math.max(storeLimits.suspectsAtOpenMax, logLimits.closeLogsMax) + 1
+    const many = Array.from({ length: count }, (_, number) => new Scribe(number + 1).begin())
+    await Promise.all(many.map(({ conversationId, runes }) => store.runes.appendNow(conversationId, runes)))
+    await store.listNow()
+    const [busy] = many
+    busy!.startTurn("Go on.")
+    await store.runes.appendNow(busy!.conversationId, busy!.runes.slice(4))
+    cpSync(written, data, { recursive: true, filter: (path) => !/\/lock(\.guard)?$/.test(path) })
+    await store.close()
+    const server = await open({ dataDirectory: data })
+    const socket = await server.connect()
+    await socket.ok("subscribe", { conversation_id: busy!.conversationId })
+    await socket.rune("turn.completed")
   })
 })

@@ -123,6 +123,26 @@ describe("the store", () => {
     expect(await store.runes.headNow(id)).toBe(scribe.runes.length)
   })
 
+  it("catches up when what goes first is over, and not at all when it is closed before", async () => {
+    await put(new Scribe(1).begin())
+    for (const end of ["over", "failed", "closed"] as const) {
+      await store.close()
+      const first = Promise.withResolvers<void>()
+      store = await Store.open({ ...options(place.directory), catchUpAfter: first.promise })
+      let isCaughtUp = false
+      void store.caughtUp.then(() => {
+        isCaughtUp = true
+      })
+      await store.listNow()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(isCaughtUp).toBe(false)
+      if (end === "over") first.resolve()
+      else if (end === "failed") first.reject(new Error("no"))
+      else await store.close()
+      expect(await store.caughtUp).toMatchObject({ doubted: 0 })
+    }
+  })
+
   it("keeps its files to its owner", async () => {
     await put(new Scribe(1).begin())
     await store.listNow()
@@ -173,6 +193,24 @@ describe("a power cut", () => {
     expect(await after.caughtUp).toMatchObject({ doubted: 0 })
     await after.close()
     await before.close()
+  })
+
+  it("with very many conversations touched is no reason to wait: lists say that they are not up to date until they are", async () => {
+    const disk = new DiskSim()
+    const sim = { directory: "/data", disk, snapshotShape: "1" }
+    const before = await Store.open(sim)
+    const scribes = Array.from({ length: 1001 }, (_, number) => new Scribe(number).begin())
+    await Promise.all(scribes.map(({ conversationId, runes }) => before.runes.appendNow(conversationId, runes)))
+    const after = await Store.open({ ...sim, disk: disk.killProcess() })
+    expect(after.isBehind).toBe(true)
+    expect(after.runelog.stats.journalLogs).toBeGreaterThan(900)
+    expect(after.catalog.list()).toMatchObject({ rebuilding: true })
+    expect(await after.runes.headNow(scribes[500]!.conversationId)).toBe(scribes[500]!.runes.length)
+    await after.caughtUp
+    expect(after.catalog.list()).not.toHaveProperty("rebuilding")
+    expect(after.catalog.count()).toBe(1001)
+    await after.close()
+    await before.close().catch(() => undefined)
   })
 
   it("during a close is a power cut like any other", async () => {

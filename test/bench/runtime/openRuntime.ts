@@ -120,7 +120,8 @@ export class BenchRuntime {
   /** What a server does at its start with everything that is unfinished. */
   recover(): ReturnType<Conversations["recover"]> {
     const { catalog, runelog } = this.store
-    const unfinished = new Set([...catalog.unfinished(), ...runelog.recovered.logs])
+    const suspects = this.store.isBehind ? [] : runelog.recovered.logs
+    const unfinished = new Set([...catalog.unfinished(), ...suspects])
     return this.conversations.recover(unfinished as Iterable<string> as Iterable<ConversationId>)
   }
 

@@ -69,7 +69,7 @@ export const useServers = () => {
   })
   return {
     directory,
-    /** The logs in this directory are broken on purpose. */
+    /** The logs in this directory are broken on purpose, or too many. */
     leaveUnchecked: (path: string): void => void unchecked.add(path),
     open: async (options: TestServerOptions = {}): Promise<TestServer> => {
       const server = await openServer(options.dataDirectory ?? directory(), options)

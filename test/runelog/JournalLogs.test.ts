@@ -115,6 +115,32 @@ describe("a start after a crash with many logs", () => {
     expect((await openSmall({ disk: killed.crash(1), limits })).recovered.batches).toBe(0)
   })
 
+  it("is not freed of logs that wait in its last file when those in the first are brought into segments", async () => {
+    const disk = new DiskSim()
+    const before = await openSmall({ disk, limits })
+    disk.onOperation = ({ operation, path }) => {
+      // No checkpoint comes to an end.
+      if (operation === "makeDirectory" && path.includes("/runelog/")) throw new Error("no")
+    }
+    const early = names.slice(0, 5)
+    const late = Array.from({ length: 10 }, (_, at) => `late-${at}`)
+    for (const name of early) await fill(before, name, 1, 3)
+    await Promise.all(late.map((name) => fill(before, name, 1, 1)))
+    const killed = disk.killProcess()
+    const runelog = await openSmall({ disk: killed, limits })
+    expect(runelog.stats).toMatchObject({ journalLogs: 15, journalFiles: 2 })
+    await runelog.append("another", 1, [entryOf(1)])
+    for (let turn = 0; turn < 2000 && runelog.stats.journalLogs > 10; turn++) await Promise.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(runelog.stats.journalLogs).toBe(10)
+    for (const seed of [1, 2, 3]) {
+      const again = await openSmall({ disk: killed.crash(seed), limits })
+      for (const name of early) expect(await again.head(name)).toBe(3)
+      for (const name of [...late, "another"]) expect(await again.head(name)).toBe(1)
+      await again.close()
+    }
+  })
+
   it("leaves no more copies behind than the journal may have files, however often it is killed", async () => {
     let disk = new DiskSim()
     // No file of the journal becomes full, which would be a reason for a checkpoint.

@@ -83,10 +83,31 @@ export const runelogMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "adds frames in recovery that do not follow the end of the log",
-    file: "runelog/Recovery.ts",
+    file: "runelog/Adopt.ts",
     find: "if (!fits) {\n",
     replace: "if (segment === undefined) {\n",
     tests: [test("Recovery"), test("Open"), test("Misplaced")]
+  },
+  {
+    name: "frees the journal of logs that were left to it",
+    file: "runelog/Maintenance.ts",
+    find: "Math.min(this.committer.sequence, this.options.journalLogs.lowestSequence)",
+    replace: "this.committer.sequence",
+    tests: [test("JournalLogs")]
+  },
+  {
+    name: "overwrites what a failed change of meta may name",
+    file: "runelog/Manifest.ts",
+    find: "if (this.isDoubtful) await this.settleDoubt()",
+    replace: "",
+    tests: [test("Manifest")]
+  },
+  {
+    name: "repairs while logs are left to the journal",
+    file: "runelog/Repair.ts",
+    find: 'logs: "settled"',
+    replace: 'logs: "on demand"',
+    tests: [test("Repair")]
   },
   {
     name: "serves frames whose chain is broken when a segment is scanned",

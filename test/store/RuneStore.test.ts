@@ -179,6 +179,7 @@ describe.each(places)("runes on %s", (_name, makePlace) => {
     const scribe = new Scribe().begin()
     for (let turn = 0; turn < 40; turn++) scribe.turn("again", "words and words ".repeat(300))
     for (const rune of scribe.runes) await store.appendNow(scribe.conversationId, [rune])
+    await runelog.ready()
     await runelog.append(scribe.conversationId, scribe.runes.length + 1, [{ body: "no rune" }])
     await runelog.checkpoint()
     const first = await store.readNow(scribe.conversationId, { after: 0 })

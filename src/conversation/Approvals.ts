@@ -7,6 +7,7 @@ import { callOf, pendingApprovals } from "../machine/Select.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { CallId } from "../rune/Ids.ts"
 import type { ApprovalScope, Learns } from "../rune/kinds/tool.ts"
+import { makeAnswerCheck } from "../tool/AnswerCheck.ts"
 import { answerIssue } from "../tool/builtin/question/AskUser.ts"
 import type { ToolPort } from "../tool/Port.ts"
 import type { Submitted } from "./Actor.ts"
@@ -64,6 +65,7 @@ const withReason = (learns: Learns | undefined, { approver, scope }: ApprovalAns
 
 export class Approvals {
   private readonly options: ApprovalsOptions
+  private readonly answers = makeAnswerCheck()
 
   constructor(options: ApprovalsOptions) {
     this.options = options
@@ -117,12 +119,24 @@ export class Approvals {
   private async ruleOf(state: ConversationState, answer: ApprovalAnswer): Promise<unknown> {
     const call = callOf(state, answer.call_id)
     const isCurrent = call?.status === "awaiting_approval" && call.arguments_hash === answer.arguments_hash
+    await this.requireFit(isCurrent ? call : undefined, answer)
     // What is not to be judged here the machine refuses, and says why.
     if (!isCurrent || (answer.arguments !== undefined && !isObject(answer.arguments))) return undefined
     const issue = answerIssue(call.tool_name, answer.arguments)
     if (issue !== undefined) throw refused({ code: "bad_request", message: issue })
     const learns = answer.arguments === undefined ? call.approval?.learns : await this.reconsider(state, call, answer)
     return withReason(learns, answer)
+  }
+
+  /** Throws CommandRefused for an answer that is not what was asked for; the question stays open. */
+  private async requireFit(call: CallState | undefined, answer: ApprovalAnswer): Promise<void> {
+    const schema = call?.approval?.answer_schema
+    if (call === undefined || !isObject(schema)) return
+    const form = { name: call.tool_name, schema: schema as Readonly<Record<string, unknown>> }
+    const given = answer.arguments === undefined ? call.arguments : answer.arguments
+    const problem = await this.answers.problem(form, given)
+    if (problem !== undefined)
+      throw refused({ code: "bad_request", message: `${problem}; answer with other arguments` })
   }
 
   /** Puts changed arguments to the tool and to the policy. */

@@ -259,6 +259,8 @@ export type ToolRequest =
       readonly expires_ms?: number
       readonly choices?: ReadonlyArray<ApprovalScope>
       readonly learns?: Learns
+      /** The JSON Schema that the answer to a question has to fit. */
+      readonly answer_schema?: unknown
     }
   | {
       readonly _tag: "ApproveCall"

@@ -16,6 +16,7 @@ import { sessionDeciders } from "./decide/session.ts"
 import { toolDeciders } from "./decide/tool.ts"
 import { isExpired, outcomesBeyond } from "./Idempotency.ts"
 import { limits } from "./Limits.ts"
+import { endQuestions } from "./Questions.ts"
 import type { ConversationState, Outcome } from "./State.ts"
 
 export type { Moment, Refusal, RefusalCode } from "./decide/Drafting.ts"
@@ -89,6 +90,7 @@ export const decide = (
   if (full !== undefined) return refused(full)
   const sheet = new Drafting(state, moment)
   route(sheet, command)
+  endQuestions(sheet)
   if (sheet.refusal !== undefined) return refused(sheet.refusal)
   const drafts = idempotency === undefined ? sheet.drafts : withKey(sheet.drafts, idempotency)
   return { _tag: "Accepted", drafts }

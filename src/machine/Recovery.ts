@@ -1,19 +1,20 @@
 /**
  * What a crash leaves behind, resolved: the runes to write before anything goes on.
- * Questions stay open, approved calls start, pure and idempotent work runs again,
- * what a client runs is waited for, anything else that had started gets exactly one
- * unknown outcome. The rest of the
- * way is `pendingEffects`.
+ * Questions about calls stay open, those that were asked in the course of one end,
+ * approved calls start, pure and idempotent work runs again, what a client runs is
+ * waited for, anything else that had started gets exactly one unknown outcome. The
+ * rest of the way is `pendingEffects`.
  */
 import type { RuneDraft } from "../rune/Rune.ts"
 import { draft } from "./Drafts.ts"
 import { finishHooks, lostHookError } from "./decide/batch.ts"
 import { Drafting, type Moment, placeOf } from "./decide/Drafting.ts"
-import { placeOfCall, resultOf } from "./decide/Ending.ts"
+import { endCall, placeOfCall, resultOf } from "./decide/Ending.ts"
 import type { Running } from "./decide/Require.ts"
 import { pendingEffects } from "./Effects.ts"
 import { errorInfo } from "./ErrorTable.ts"
 import { hook as hookMachine } from "./Hook.ts"
+import { openQuestions } from "./Questions.ts"
 import { runsInClient } from "./Select.ts"
 import { settlementOf } from "./Settlement.ts"
 import type { CallState, ConversationState, HookState } from "./State.ts"
@@ -55,6 +56,13 @@ const loseCalls = (sheet: Drafting, loss: Loss): ReadonlyArray<string> =>
       return `${call.call_id}: outcome unknown`
     })
 
+/** Whoever asked is gone with the process. */
+const endAsked = (sheet: Drafting): ReadonlyArray<string> =>
+  openQuestions(sheet.state).map((call) => {
+    endCall(sheet, call, "whoever asked is gone", "cancel")
+    return `${call.call_id}: nobody waits for the answer`
+  })
+
 const loseHook = (sheet: Drafting, running: Running, hook: HookState): string => {
   const payload = { hook_run_id: hook.hook_run_id, status: "canceled", duration_ms: 0, error: lostHookError } as const
   const place = placeOf(running.agent, running.turn)
@@ -87,7 +95,7 @@ const cutOffs = (state: ConversationState) =>
  */
 export const resolveAfterCrash = (state: ConversationState, moment: Moment, loss: Loss = serverStopped): Resolution => {
   const sheet = new Drafting(state, moment)
-  const detail = [...loseCalls(sheet, loss), ...loseHooks(sheet)]
+  const detail = [...loseCalls(sheet, loss), ...endAsked(sheet), ...loseHooks(sheet)]
   const cut = cutOffs(state)
   const pending = pendingEffects(state).length
   const resolved = detail.length

@@ -112,6 +112,8 @@ export interface MutableApproval {
   expires_ms: number | null
   choices: ReadonlyArray<ApprovalScope>
   learns?: Learns
+  /** The JSON Schema that the answer has to fit. */
+  answer_schema?: unknown
 }
 
 /** A call that is not over, or whose batch is not. */

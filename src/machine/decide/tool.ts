@@ -1,10 +1,12 @@
 /** Deciding about tool calls: asking a person, starting, progress, the one result. */
+import type { CallId } from "../../rune/Ids.ts"
 import type { PayloadOf } from "../../rune/Kinds.ts"
 import { canonicalHash, isDeeperThan } from "../Canonical.ts"
 import type { ToolRequest } from "../Command.ts"
 import { draft } from "../Drafts.ts"
 import { errorInfo, errorTable } from "../ErrorTable.ts"
 import { effectiveLimits, limits } from "../Limits.ts"
+import { askingCall } from "../Questions.ts"
 import { callOf, isAlive } from "../Select.ts"
 import type { CallState } from "../State.ts"
 import { type ToolCommand, tool } from "../Tool.ts"
@@ -27,6 +29,13 @@ const requireArguments = (sheet: Drafting, value: unknown): undefined => {
 /** The hash of arguments, unless they were refused. */
 const hashOf = (sheet: Drafting, value: unknown): string => (sheet.refusal === undefined ? canonicalHash(value) : "")
 
+/** Nothing is asked in the course of a call that is over: nobody would wait for the answer. */
+const requireAsking = (sheet: Drafting, callId: CallId): undefined => {
+  const asking = askingCall(callId)
+  if (asking === undefined || callOf(sheet.state, asking)?.status === "executing") return undefined
+  return sheet.refuse("invalid_state", `${asking} does not run any more`)
+}
+
 const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
   const agent = requireAgent(sheet, command.agent_id)
   if (agent === undefined) return
@@ -34,6 +43,7 @@ const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
   if (callOf(sheet.state, command.call_id) !== undefined) {
     sheet.refuse("invalid_state", `${command.call_id} is open already`)
   }
+  requireAsking(sheet, command.call_id)
   requireArguments(sheet, command.arguments)
   const payload = {
     call_id: command.call_id,
@@ -58,7 +68,9 @@ const requireUndecided = (sheet: Drafting, callId: Of<"ApproveCall">["call_id"])
   if (call?.status === "awaiting_approval") return call
   const decided = sheet.state.decisions.findLast((one) => one.call_id === callId)
   if (decided !== undefined) {
-    return sheet.refuse("already_decided", `${callId} was ${decided.decision}`, { decision: decided })
+    const { decision } = decided
+    const note = decision === "cancelled" ? ": nobody waits for an answer any more" : ""
+    return sheet.refuse("already_decided", `${callId} was ${decision}${note}`, { decision: decided })
   }
   if (call === undefined) return sheet.refuse("not_found", `no open call ${callId}`)
   return sheet.refuse("invalid_state", `Tool is ${call.status}: nothing waits for an approval`, { state: call.status })

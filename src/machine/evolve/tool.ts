@@ -116,7 +116,7 @@ const approvalHandlers: Pick<Handlers<"tool">, "tool.approval_requested" | "tool
   "tool.approval_requested": (state, rune) => {
     const call = findCall(state, rune.payload.call_id)
     if (call === undefined) return
-    const { policy_reason, shown_as, expires_ms, choices, learns } = rune.payload
+    const { answer_schema, policy_reason, shown_as, expires_ms, choices, learns } = rune.payload
     call.status = toolLands(call.status, rune)
     call.approval = {
       policy_reason,
@@ -125,7 +125,8 @@ const approvalHandlers: Pick<Handlers<"tool">, "tool.approval_requested" | "tool
       asked_event_id: rune.event_id,
       expires_ms: expires_ms ?? null,
       choices: choices ?? ["once"],
-      ...(learns === undefined ? {} : { learns })
+      ...(learns === undefined ? {} : { learns }),
+      ...(answer_schema === undefined ? {} : { answer_schema })
     }
   },
   "tool.approved": (state, rune) => {

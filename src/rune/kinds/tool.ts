@@ -79,7 +79,9 @@ export const toolKinds = [
       shown_as: ShownAs,
       expires_ms: Schema.optionalKey(Count),
       choices: Schema.optionalKey(Schema.Array(ApprovalScope)),
-      learns: Schema.optionalKey(Learns)
+      learns: Schema.optionalKey(Learns),
+      /** The JSON Schema that the answer to a question has to fit. */
+      answer_schema: Schema.optionalKey(JsonValue)
     })
   }),
   defineKind("tool.approved", {

@@ -79,10 +79,6 @@ export class McpConnection {
     return this.list.leftOut
   }
 
-  isAsking(callId: string): boolean {
-    return this.session?.isAsking(callId) ?? false
-  }
-
   /** Resolves when the tools are known as far as they can be: at once where the last attempt failed a moment ago. */
   async ready(signal: AbortSignal): Promise<void> {
     this.usedMs = this.options.monotonicMs()

@@ -1,9 +1,11 @@
 // A server that asks a person something in the middle of a call. The question goes to the same inbox as approvals: whoever
 // approves it gives the answer as its arguments, whoever denies it declines, and nobody in time is a cancellation.
 import { effectiveLimits } from "../../machine/Limits.ts"
+import { questionId } from "../../machine/Questions.ts"
 import type { CallState } from "../../machine/State.ts"
 import type { CallId } from "../../rune/Ids.ts"
 import type { ToolContext } from "../Port.ts"
+import { McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { isObject, type Json } from "./Message.ts"
 
@@ -18,9 +20,7 @@ export interface Question {
   readonly nowMs: () => number
 }
 
-const suffix = "__question"
-
-export const questionName = (server: string): string => `${server}${suffix}`
+export const questionName = (server: string): string => `${server}__question`
 
 /** What is sent when the person changes nothing: the defaults of the form. */
 const defaultsOf = (schema: unknown): Json => {
@@ -32,13 +32,28 @@ const defaultsOf = (schema: unknown): Json => {
   )
 }
 
-const shown = ({ params, server }: Question) => {
-  const { message, requestedSchema } = params
+const fieldsOf = ({ params }: Question): Json => {
+  const { requestedSchema } = params
+  return isObject(requestedSchema) ? requestedSchema : {}
+}
+
+const requiredText = (schema: Json): string => {
+  const { required } = schema
+  const names = Array.isArray(required) ? required.filter((name) => typeof name === "string") : []
+  return names.length === 0 ? "" : `\nrequired: ${names.join(", ")}`
+}
+
+const shown = (question: Question) => {
+  const { params, server } = question
+  const { message } = params
+  const schema = fieldsOf(question)
   const text = typeof message === "string" ? message : "it gives no reason"
-  const form = JSON.stringify(isObject(requestedSchema) ? (requestedSchema["properties"] ?? {}) : {}, null, 2)
+  const form = JSON.stringify(schema["properties"] ?? {}, null, 2)
+  const detail = `answer with arguments of these fields:\n${form}`
+  const required = requiredText(schema).slice(0, mcpLimits.questionCharsMax / 4)
   return {
     title: `${server} asks: ${text}`.slice(0, 500).toWellFormed(),
-    detail: `answer with arguments of these fields:\n${form}`.slice(0, mcpLimits.questionCharsMax).toWellFormed()
+    detail: `${detail.slice(0, mcpLimits.questionCharsMax - required.length)}${required}`.toWellFormed()
   }
 }
 
@@ -62,39 +77,51 @@ const withdraw = (question: Question, callId: CallId): Promise<unknown> =>
     .submit({ _tag: "FinishCall", call_id: callId, status: "cancelled", duration_ms: 0 })
     .catch(() => undefined)
 
-/** Asks, and answers in the words of the protocol. */
-export const elicit = async (question: Question): Promise<Json> => {
-  const { context, ordinal, params, server } = question
-  if (params["mode"] !== undefined && params["mode"] !== "form") return { action: "decline" }
+/** Puts the question on record; false when the call that asks is over. */
+const ask = async (question: Question, callId: CallId): Promise<boolean> => {
+  const { context, nowMs, params, server } = question
   const { agent_id, conversation } = context
-  const callId = `${context.call_id}.question_${context.attempt}_${ordinal}` as CallId
   const id = { call_id: callId }
-  const answers = defaultsOf(params["requestedSchema"])
   const tool = { effect_class: "pure", mutating: false, provenance: "mcp" } as const
-  await conversation.submit({
-    _tag: "OpenCall",
-    agent_id,
-    ...id,
-    tool_name: questionName(server),
-    arguments: answers,
-    tool
-  })
+  const answers = defaultsOf(params["requestedSchema"])
   const { approvalTimeoutMs } = effectiveLimits(conversation.state().session.config)
-  const expiry = approvalTimeoutMs === 0 ? {} : { expires_ms: question.nowMs() + approvalTimeoutMs }
-  const policy_reason = `the MCP server ${server} asks for information`
-  await conversation.submit({
-    _tag: "RequireApproval",
-    ...id,
-    policy_reason,
-    shown_as: shown(question),
-    choices: ["once"],
-    ...expiry
-  })
-  const call = await untilAnswered(question, callId)
+  const expiry = approvalTimeoutMs === 0 ? {} : { expires_ms: nowMs() + approvalTimeoutMs }
+  const tool_name = questionName(server)
+  try {
+    await conversation.submit({ _tag: "OpenCall", agent_id, ...id, tool_name, arguments: answers, tool })
+    await conversation.submit({
+      _tag: "RequireApproval",
+      ...id,
+      policy_reason: `the MCP server ${server} asks for information`,
+      shown_as: shown(question),
+      choices: ["once"],
+      answer_schema: fieldsOf(question),
+      ...expiry
+    })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Asks, and answers in the words of the protocol. Rejects with McpError what cannot be checked later. */
+export const elicit = async (question: Question): Promise<Json> => {
+  const { context, ordinal, params } = question
+  if (params["mode"] !== undefined && params["mode"] !== "form") return { action: "decline" }
+  if (JSON.stringify(fieldsOf(question)).length > mcpLimits.schemaCharsMax)
+    throw new McpError(
+      "mcp_error",
+      `a form of more than ${mcpLimits.schemaCharsMax} characters is not shown to anybody`
+    )
+  const { conversation } = context
+  const callId = questionId({ ...context, ordinal })
+  const isAsked = await ask(question, callId)
+  const call = isAsked ? await untilAnswered(question, callId) : undefined
   if (call === undefined) {
-    if (question.signal.aborted) await withdraw(question, callId)
+    if (question.signal.aborted || !isAsked) await withdraw(question, callId)
     return { action: decisionOf(question, callId) === "denied" ? "decline" : "cancel" }
   }
+  const id = { call_id: callId }
   const content = isObject(call.arguments) ? call.arguments : {}
   await conversation.submit({ _tag: "StartCall", ...id, sandbox: { level: "in_process" } })
   await conversation.submit({
@@ -105,15 +132,4 @@ export const elicit = async (question: Question): Promise<Json> => {
     duration_ms: 0
   })
   return { action: "accept", content }
-}
-
-/** Ends questions that were asked in a life of the server that is over: nobody waits for their answers. */
-export const endOrphans = async (context: ToolContext, isOurs: (callId: string) => boolean): Promise<void> => {
-  const { state, submit } = context.conversation
-  const orphans = state().calls.filter(
-    (call) =>
-      call.turn_id === null && call.provenance === "mcp" && call.tool_name.endsWith(suffix) && !isOurs(call.call_id)
-  )
-  for (const { call_id } of orphans)
-    await submit({ _tag: "FinishCall", call_id, status: "cancelled", duration_ms: 0 }).catch(() => undefined)
 }

@@ -12,7 +12,7 @@ import type { LeftOutTools } from "../Port.ts"
 import type { ProcessPort } from "../process/Port.ts"
 import type { Tool, ToolSource } from "../Tool.ts"
 import { McpConnection } from "./Connection.ts"
-import { endOrphans, questionName } from "./Elicitation.ts"
+import { questionName } from "./Elicitation.ts"
 import { McpError } from "./Errors.ts"
 import { mcpLimits } from "./Limits.ts"
 import { offeredName, serverIn } from "./Names.ts"
@@ -243,17 +243,8 @@ export class McpTools implements ToolSource {
         title: `${info.title ?? info.name} of the MCP server ${settings.name}`,
         detail: JSON.stringify(input, null, 2)
       }),
-      run: async (input, context) => {
-        await endOrphans(context, (callId) => this.isAsking(context.conversation_id, callId))
-        return connection.call({ name, effect_class: effectClassOf(info) }, input, context)
-      }
+      run: (input, context) => connection.call({ name, effect_class: effectClassOf(info) }, input, context)
     }
-  }
-
-  private isAsking(conversationId: string, callId: string): boolean {
-    for (const [key, connection] of this.connections)
-      if (key.startsWith(`${conversationId} `) && connection.isAsking(callId)) return true
-    return false
   }
 
   /** The conversation is over: its servers end. */

@@ -36,7 +36,6 @@ interface Running {
 export class Session {
   private readonly options: SessionOptions
   private readonly running = new Map<number, Running>()
-  private readonly questions = new Set<string>()
   private peer: Peer | undefined
   private hasTools = false
 
@@ -81,10 +80,6 @@ export class Session {
 
   get calls(): number {
     return this.running.size
-  }
-
-  isAsking(callId: string): boolean {
-    return this.questions.has(callId)
   }
 
   private get open(): Peer {
@@ -157,15 +152,9 @@ export class Session {
     const { context } = running
     running.questions += 1
     const ordinal = running.questions
-    const callId = `${context.call_id}.question_${context.attempt}_${ordinal}`
-    this.questions.add(callId)
-    try {
-      const { settings, nowMs } = this.options
-      const either = AbortSignal.any([signal, context.signal])
-      return await elicit({ server: settings.name, params, context, ordinal, signal: either, nowMs })
-    } finally {
-      this.questions.delete(callId)
-    }
+    const { settings, nowMs } = this.options
+    const either = AbortSignal.any([signal, context.signal])
+    return elicit({ server: settings.name, params, context, ordinal, signal: either, nowMs })
   }
 
   async close(): Promise<void> {

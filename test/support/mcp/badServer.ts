@@ -1,4 +1,5 @@
 // An MCP server that misbehaves in the way its first argument names. Plain lines on standard streams, no library.
+import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 
 type Json = Readonly<Record<string, unknown>>
@@ -72,7 +73,15 @@ const flood = (): void => {
   pour()
 }
 
-const calls: Readonly<Record<string, (id: unknown) => void>> = {
+/** Ends a call in the middle of its question. */
+const leave = (id: unknown, how: unknown): void => {
+  asking = undefined
+  if (how === "for_good") process.exit(3)
+  if (how === "with_an_error") send({ id, error: { code: -32_000, message: "never mind" } })
+  else send({ id, result: { content: [{ type: "text", text: "never mind" }] } })
+}
+
+const calls: Readonly<Record<string, (id: unknown, input: Json) => void>> = {
   dies_in_call: () => {
     process.stderr.write("out of luck\n")
     process.exit(3)
@@ -119,10 +128,23 @@ const calls: Readonly<Record<string, (id: unknown) => void>> = {
     )
     line(`"id":${JSON.stringify(id)},"result":{"content":[],"structuredContent":${deep}}`)
   },
-  redefines: (id) => calls["changes"]?.(id),
+  asks: (id, { asked = { type: "object" }, leaves }) => {
+    send({ id: "q1", method: "elicitation/create", params: { message: "who pays?", requestedSchema: asked } })
+    asking = id
+    if (leaves === "at_once") return leave(id, "with_a_result")
+    // When the test says so, by a file in the workspace.
+    const looking = setInterval(() => {
+      if (leaves === undefined || !existsSync("leave")) return
+      clearInterval(looking)
+      leave(id, leaves)
+    }, 20)
+  },
+  redefines: (id) => calls["changes"]?.(id, {}),
   rpc_error: (id) => void send({ id, error: { code: -32_602, message: "no such thing" } })
 }
 
+/** The call that waits for what a person says. */
+let asking: unknown
 let waiting: { readonly id: unknown; left: number; refused: number } | undefined
 
 const answers: Readonly<Record<string, (id: unknown, params: Json) => void>> = {
@@ -141,7 +163,7 @@ const answers: Readonly<Record<string, (id: unknown, params: Json) => void>> = {
     const run = calls[mode]
     if (mode === "never" && JSON.stringify(params["arguments"]) === '{"what":"cancelled"}')
       return void send({ id, result: { content: [{ type: "text", text: JSON.stringify(cancelled) }] } })
-    if (run !== undefined) return run(id)
+    if (run !== undefined) return run(id, (params["arguments"] ?? {}) as Json)
     if (mode === "unions")
       return void send({ id, result: { content: [{ type: "text", text: JSON.stringify(params["arguments"]) }] } })
     send({ id, result: { content: [{ type: "text", text: `pid ${process.pid}` }] } })
@@ -152,6 +174,8 @@ const answers: Readonly<Record<string, (id: unknown, params: Json) => void>> = {
 }
 
 const countBack = (message: Json): void => {
+  if (asking !== undefined)
+    return void send({ id: asking, result: { content: [{ type: "text", text: JSON.stringify(message["result"]) }] } })
   if (waiting === undefined) return
   waiting.left -= 1
   if ("error" in message) waiting.refused += 1

@@ -1,6 +1,5 @@
-// Checks what a person answers against the form that was asked for. The form comes from a stranger: its patterns get a
-// moment to match and no more, and what cannot be checked in that time is left to whoever asked.
-import { Script } from "node:vm"
+// Checks what a person answers against the form that was asked for: its shape, and the formats of its texts. The form
+// comes from a stranger: its patterns are left to whoever asked, for one can be made to take for ever.
 import { makeArgumentCheck } from "./Arguments.ts"
 import { limits } from "./Limits.ts"
 import type { Input, Tool } from "./Tool.ts"
@@ -39,49 +38,21 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   uri: (text) => /^[a-z][a-z0-9+.-]*:\S+$/iu.test(text) && URL.canParse(text)
 }
 
-const matching = new Script("new RegExp(pattern, 'u').test(text)")
-
-type Matches = (pattern: string, text: string) => boolean
-
-/** Matches the patterns of one form. True also of what is no pattern, and of what comes when their time is up. */
-const makeMatcher = (): Matches => {
-  const endMs = performance.now() + limits.patternsMs
-  return (pattern, text) => {
-    const timeout = Math.floor(endMs - performance.now())
-    if (timeout < 1) return true
-    try {
-      return matching.runInNewContext({ pattern, text }, { timeout }) === true
-    } catch {
-      return true
-    }
-  }
-}
-
 const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-interface TextField {
-  readonly name: string
-  readonly field: Readonly<Record<string, unknown>>
-  readonly text: string
-}
-
-const textProblem = ({ field, name, text }: TextField, matches: Matches): string | undefined => {
-  const { format, pattern } = field
-  if (typeof format === "string" && Object.hasOwn(formats, format) && formats[format]?.(text) === false)
-    return `${name} is no ${format}`
-  if (typeof pattern === "string" && !matches(pattern, text)) return `${name} does not match ${pattern.slice(0, 200)}`
-  return undefined
-}
+const formatProblem = (name: string, format: unknown, text: string): string | undefined =>
+  typeof format === "string" && Object.hasOwn(formats, format) && formats[format]?.(text) === false
+    ? `${name} is no ${format}`
+    : undefined
 
 /** Forms are flat: a field is a text, a number, a yes or no, or a choice. */
 const textProblems = (schema: AnswerForm["schema"], answer: Input): ReadonlyArray<string> => {
   const { properties } = schema
   if (!isMap(properties)) return []
-  const matches = makeMatcher()
   return Object.entries(properties).flatMap(([name, field]) => {
     const text = Object.hasOwn(answer, name) ? answer[name] : undefined
-    const problem = isMap(field) && typeof text === "string" ? textProblem({ name, field, text }, matches) : undefined
+    const problem = isMap(field) && typeof text === "string" ? formatProblem(name, field["format"], text) : undefined
     return problem === undefined ? [] : [problem]
   })
 }

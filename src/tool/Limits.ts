@@ -15,8 +15,6 @@ export const limits = {
   schemaLevelsMax: 64,
   /** Problems with arguments that are told at once. */
   problemsMax: 5,
-  /** For all patterns of a stranger's form to match what a person answered; nothing else runs meanwhile. */
-  patternsMs: 50,
   /** A question does not wait longer for what it could show. */
   previewMsMax: 5_000,
   /** Parts of what a person is shown; what is longer is cut, and says so. */

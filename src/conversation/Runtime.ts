@@ -74,6 +74,8 @@ export interface RuntimeOptions {
   readonly random?: () => number
   readonly intensity?: RestartIntensity
   readonly workspaceCheck?: WorkspaceCheck
+  /** Why no agent can begin in a directory. */
+  readonly workspaceIssue?: WorkspaceCheck
   readonly runFork?: RunFork
   readonly residentMax?: number
   readonly idleAfterMs?: number
@@ -134,6 +136,7 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
   endsTurn,
   hooks: options.hooks ?? noHooks,
+  workspaceIssue: options.workspaceIssue,
   ids: options.ids,
   nowMs: options.clock.nowMs,
   monotonicMs: options.monotonicMs ?? (() => performance.now()),

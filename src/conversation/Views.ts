@@ -1,6 +1,7 @@
 // The derived views of a conversation, as folds that take one rune after the other and say which events it means.
 import { emptyAgentProjection, projectAgentEvents } from "../machine/AgentEvents.ts"
-import { emptyStateProjection, projectStateEvents } from "../machine/StateEvents.ts"
+import type { ConversationState } from "../machine/State.ts"
+import { emptyStateProjection, projectStateEvents, stateProjectionOf } from "../machine/StateEvents.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { decodeFrame } from "../store/Page.ts"
 import type { Frame } from "./Reading.ts"
@@ -8,10 +9,10 @@ import type { Frame } from "./Reading.ts"
 export type DerivedView = "state_events" | "agent_events"
 export type ViewFold = (rune: AnyRune) => ReadonlyArray<object>
 
-/** A fold from the beginning of a conversation on. */
-export const makeView = (view: DerivedView): ViewFold => {
+/** A fold from the beginning of a conversation on, or, of states, from a state on. */
+export const makeView = (view: DerivedView, from?: ConversationState): ViewFold => {
   if (view === "state_events") {
-    const projection = emptyStateProjection()
+    const projection = from === undefined ? emptyStateProjection() : stateProjectionOf(from)
     return (rune) => projectStateEvents(projection, rune)
   }
   const projection = emptyAgentProjection()

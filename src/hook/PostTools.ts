@@ -181,6 +181,7 @@ export class PostTools implements HookPort {
 /** A call as far as the transcript remembers it. What it does not remember is taken for the worst. */
 const callOfRecord = (record: CallRecord, agentId: AgentId): CallState => ({
   call_id: record.call_id,
+  run_id: "",
   agent_id: agentId,
   turn_id: null,
   event_id: 0,

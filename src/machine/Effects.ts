@@ -6,7 +6,7 @@
 import type { AgentId, CallId, HookRunId, RequestId, TurnId } from "../rune/Ids.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { RetryTarget } from "../rune/kinds/turn.ts"
-import { effectiveLimits } from "./Limits.ts"
+import { callTimeoutMs, effectiveLimits } from "./Limits.ts"
 import { type PlanEffect, planEffects } from "./PlanEffects.ts"
 import { aliveAgents, batchOf, callOf, isOpen, nextHook } from "./Select.ts"
 import type { AgentState, CallState, ConversationState, TurnState } from "./State.ts"
@@ -148,7 +148,7 @@ const callEffect = (work: Work, index: number): Effect | undefined => {
   const target = turn.retry?.target
   const isHeldBack = target?.type === "tool" && target.call_id === call.call_id
   if (isHeldBack || (isHeld(state) && call.attempt === 0)) return undefined
-  const timeoutMs = call.timeout_ms ?? effectiveLimits(state.session.config).toolTimeoutMs
+  const timeoutMs = callTimeoutMs(state.session.config, call.timeout_ms)
   const place = { ...inTurn(agent, turn, `tool ${call.call_id}`), ...holding(state) }
   return { _tag: "RunTool", ...place, ...id, timeout_ms: timeoutMs }
 }

@@ -123,6 +123,12 @@ export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => 
   approvalTimeoutMs: config.limits?.approval_timeout_ms ?? limits.approvalTimeoutMs
 })
 
+/** How long a call may take: what its tool says, and never more than the conversation allows. */
+export const callTimeoutMs = (config: ConversationConfig, ownMs: number | null): number => {
+  const given = config.limits?.tool_timeout_ms
+  return given === undefined ? (ownMs ?? limits.toolTimeoutMs) : Math.min(ownMs ?? given, given)
+}
+
 /** Delay before the given retry (1 is the first): the listed ones, then twice the one before, up to the longest. */
 export const llmRetryDelayMs = (retry: number): number => {
   const { llmRetryDelayMsMax: longest, llmRetryDelaysMs: listed } = limits

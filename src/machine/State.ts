@@ -119,6 +119,7 @@ export interface MutableApproval {
 /** A call that is not over, or whose batch is not. */
 export interface MutableCall {
   call_id: CallId
+  run_id: string
   agent_id: AgentId | null
   turn_id: TurnId | null
   event_id: number

@@ -26,6 +26,7 @@ import { Store, type StoreOptions } from "../store/Store.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
 import type { BlobPort } from "../tool/Output.ts"
 import type { ToolPort } from "../tool/Port.ts"
+import { workspaceIssue } from "../tool/WorkspaceCheck.ts"
 import { limits } from "../wire/Limits.ts"
 import type { Role } from "../wire/Operations.ts"
 import type { Extensions } from "./Extensions.ts"
@@ -201,7 +202,7 @@ const runtimeOf = (
     tools,
     ...(prompts === undefined ? {} : { prompts }),
     ...(runner === undefined ? {} : { runner }),
-    ...(workspaceCheck === undefined ? {} : { workspaceCheck }),
+    ...(workspaceCheck === undefined ? {} : { workspaceCheck, workspaceIssue: workspaceIssue(workspaceCheck) }),
     ...(hooks === undefined ? {} : { hooks }),
     ids: secureIdSource(),
     clock: { nowMs: () => Date.now() },
@@ -218,7 +219,10 @@ const runtimeOf = (
         work,
         cause: describeError(Cause.squash(cause))
       }),
-    onLoaded: (state) => door().traces?.resume(state),
+    onLoaded: (state) => {
+      door().traces?.resume(state)
+      door().server?.metrics.resume(state)
+    },
     onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
     onSnapshotFailed: (conversationId, cause) =>
       log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) }),

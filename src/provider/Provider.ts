@@ -114,6 +114,8 @@ export interface StreamOptions {
 export interface ModelProvider {
   /** Name in front of the slash of a model name. */
   readonly name: string
+  /** Why there is no such model, where that is known without asking for it. */
+  readonly modelIssue?: (model: string) => Promise<string | undefined>
   readonly stream: (request: ModelRequest, sink: Sink, options: StreamOptions) => Promise<Outcome>
 }
 

@@ -70,6 +70,9 @@ export const ordinalOf = (id: string): number => {
   return digits === null ? 0 : Number(digits[1])
 }
 
+/** A run of a tool is known by the rune that asked for it. */
+export const toolRunIdOf = (runeId: string): string => `toolrun_${runeId.slice("rne_".length)}`
+
 export const isConversationId: (input: unknown) => input is ConversationId = Schema.is(ConversationId)
 export const isAgentId: (input: unknown) => input is AgentId = Schema.is(AgentId)
 export const isTurnId: (input: unknown) => input is TurnId = Schema.is(TurnId)

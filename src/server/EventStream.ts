@@ -2,9 +2,10 @@
 // and resume by `Last-Event-ID`. Pages are read by cursor when the reader has taken the one before.
 import type { ServerResponse } from "node:http"
 import type { Frame, Page } from "../conversation/Reading.ts"
+import { type DerivedView, makeView, runeIn, type ViewFold } from "../conversation/Views.ts"
 import { limits } from "../wire/Limits.ts"
 import type { Shelf } from "./Context.ts"
-import { acceptsFrame, type RuneFilter } from "./Filter.ts"
+import { acceptsFrame, acceptsKind, type RuneFilter } from "./Filter.ts"
 import { plainHeaders } from "./HttpAnswer.ts"
 import { hasRoom, type Outlet, streamDrained, waitForRoom } from "./Outlet.ts"
 import { hasMore } from "./Progress.ts"
@@ -15,6 +16,8 @@ export interface FeedRequest {
   readonly conversationId: string
   readonly filter: RuneFilter
   readonly after: number
+  /** The events of a view instead of the runes themselves; only server-sent events have it. */
+  readonly view?: DerivedView | undefined
   readonly response: ServerResponse
   readonly stalledMs: number
 }
@@ -46,8 +49,40 @@ const isWanted = (filter: RuneFilter): ((frame: Frame) => boolean) => {
   return (frame) => frame.kind === "thinned" || accepts(frame)
 }
 
-const readNext = ({ conversationId, filter, shelf }: FeedRequest, after: number): Promise<Page> =>
-  shelf.read(conversationId, { after, bytesMax: limits.pageBytes, visibilityMax: filter.visibility })
+/** The events of the runes after the cursor that the reader may see; all runes are folded, for a state follows from all. */
+class ViewEvents {
+  private readonly request: FeedRequest & { readonly view: DerivedView }
+  private readonly fold: ViewFold
+  private readonly accepts: (kind: string) => boolean
+
+  constructor(request: FeedRequest & { readonly view: DerivedView }) {
+    this.request = request
+    this.fold = makeView(request.view)
+    this.accepts = acceptsKind(request.filter.kinds)
+  }
+
+  read(frame: Frame): ReadonlyArray<Buffer> {
+    const { after, conversationId, filter, view } = this.request
+    if (frame.kind === "thinned") return []
+    const rune = runeIn(conversationId, frame)
+    const events = this.fold(rune)
+    const isSeen = filter.visibility === "internal" || rune.visibility === "public"
+    if (rune.event_id <= after || !isSeen || !this.accepts(rune.kind)) return []
+    const name = view === "state_events" ? "state_event" : "agent_event"
+    // Only the last one has the id: a reader that was cut off between two gets both again, and misses none.
+    return events.map((event, at) => {
+      const id = at === events.length - 1 ? `id: ${rune.event_id}\n` : ""
+      return Buffer.from(`${id}event: ${name}\ndata: ${JSON.stringify(event)}\n\n`)
+    })
+  }
+}
+
+const readNext = ({ conversationId, filter, shelf, view }: FeedRequest, after: number): Promise<Page> =>
+  shelf.read(conversationId, {
+    after,
+    bytesMax: limits.pageBytes,
+    visibilityMax: view === undefined ? filter.visibility : "internal"
+  })
 
 /** Runes after the cursor as JSON lines, at most so many. */
 export const sendLines = async (request: FeedRequest, runesMax: number): Promise<void> => {
@@ -81,6 +116,7 @@ export class EventStream {
   private readonly request: FeedRequest
   private readonly outlet: Outlet
   private readonly wanted: (frame: Frame) => boolean
+  private readonly view: ViewEvents | undefined
   private readonly stopWatching: () => void
   private readonly heartbeat: NodeJS.Timeout
   private readonly onEnd: () => void
@@ -95,7 +131,10 @@ export class EventStream {
     this.onEnd = onEnd
     this.outlet = outletOf(request)
     this.wanted = isWanted(request.filter)
-    this.cursor = request.after
+    const { view } = request
+    this.view = view === undefined ? undefined : new ViewEvents({ ...request, view })
+    // What a view shows follows from the beginning on.
+    this.cursor = view === undefined ? request.after : 0
     request.response.writeHead(200, { ...plainHeaders, "content-type": "text/event-stream", "x-accel-buffering": "no" })
     request.response.flushHeaders()
     request.response.on("close", () => this.end())
@@ -146,12 +185,19 @@ export class EventStream {
     this.outlet.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOf(error))}\n\n`))
   }
 
+  private partsOf({ frames }: Page): ReadonlyArray<Buffer> {
+    const { view } = this
+    return view === undefined
+      ? frames.filter(this.wanted).flatMap(eventOf)
+      : frames.flatMap((frame) => view.read(frame))
+  }
+
   private deliver(page: Page): void {
     if (this.ended) return
-    const frames = page.frames.filter(this.wanted)
+    const parts = this.partsOf(page)
     const isMore = hasMore(this.cursor, page)
     this.cursor = page.next
-    if (frames.length > 0) this.outlet.write(Buffer.concat(frames.flatMap(eventOf)))
+    if (parts.length > 0) this.outlet.write(Buffer.concat(parts))
     if (isMore) this.dirty = true
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true

@@ -37,6 +37,16 @@ const create: Handler<"conversation.create"> = async (fields, context) => {
   return { conversation_id: conversationId, root_agent_id: rootAgentId, event_id: submitted.event_id }
 }
 
+/** Messages that steer go first and together, then the others one by one; 0 when its turn has begun meanwhile. */
+const placeInQueue = (
+  queue: State["agents"][number]["queue"],
+  { event_id: last, repeated, runes }: Submitted
+): number => {
+  const id = runes.find(({ kind }) => kind === "turn.queued")?.event_id ?? repeated?.first_event_id ?? last
+  const order = [...queue.filter(({ mode }) => mode === "steer"), ...queue.filter(({ mode }) => mode !== "steer")]
+  return order.findIndex(({ event_id }) => event_id === id) + 1
+}
+
 const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
   // Before hooks are asked about it.
@@ -53,7 +63,7 @@ const post: Handler<"message.post"> = async (fields, context) => {
   if (turnId !== undefined && turnId !== null) return { event_id: submitted.event_id, turn_id: turnId }
   const state = await context.conversations.state(id)
   const agent = state.agents.find((one) => one.agent_id === (fields.agent_id ?? state.session.root_agent_id))
-  return { event_id: submitted.event_id, queued: agent?.queue.length ?? 0 }
+  return { event_id: submitted.event_id, queued: placeInQueue(agent?.queue ?? [], submitted) }
 }
 
 /** The message with its images and files kept, for the model of the one who is spoken to. */

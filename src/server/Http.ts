@@ -2,6 +2,7 @@
 // for here too, by the same operations and with the same answers.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
+import type { DerivedView } from "../conversation/Views.ts"
 import { mediaLimits } from "../rune/Media.ts"
 import { limits } from "../wire/Limits.ts"
 import { uploaded } from "./Attachments.ts"
@@ -190,7 +191,8 @@ export class Http {
     }
     const resumed = visit.request.headers["last-event-id"]
     const after = typeof resumed === "string" ? resumed : visit.url.searchParams.get("after")
-    const stream = new EventStream(await this.feed(visit, after), () => this.streams.delete(stream))
+    const view = viewOf(visit.url.searchParams.get("view"))
+    const stream = new EventStream({ ...(await this.feed(visit, after)), view }, () => this.streams.delete(stream))
     this.streams.add(stream)
   }
 
@@ -206,6 +208,12 @@ export class Http {
     const kinds = url.searchParams.get("kinds")?.split(",")
     return { shelf, conversationId: id, filter: { visibility, kinds }, after, response, stalledMs } as const
   }
+}
+
+const viewOf = (asked: string | null): DerivedView | undefined => {
+  if (asked === null || asked === "runes") return undefined
+  if (asked === "state_events" || asked === "agent_events") return asked
+  throw new OperationFailed("bad_request", "view must be one of runes, state_events, agent_events")
 }
 
 const wholeNumber = (name: string, text: string): number => {

@@ -26,12 +26,30 @@ const labelText = (labels: Labels): string => {
   return parts.length === 0 ? "" : `{${parts.join(",")}}`
 }
 
-interface SeenEvent {
+/** The parts of state events that are counted and logged. */
+export interface SeenEvent {
   readonly type: string
+  readonly agentId?: string
   readonly from?: string
   readonly to?: string
+  readonly reason?: string
   readonly code?: string
+  readonly detail?: string
+  readonly runId?: string
+  readonly toolName?: string
+  readonly hookName?: string
+  readonly status?: string
+  readonly attempt?: number
+  readonly errorCode?: string
+  readonly retryable?: boolean
 }
+
+export interface MetricsOptions {
+  /** Told of every state event, with the rune that it follows from. */
+  readonly onEvent?: (event: SeenEvent, rune: AnyRune) => void
+}
+
+type StateOfView = NonNullable<Parameters<typeof makeView>[1]>
 
 export class Metrics {
   private readonly counters = new Map<string, Map<string, number>>()
@@ -39,8 +57,16 @@ export class Metrics {
   private readonly views = new Map<string, ViewFold>()
   private readonly gauges: () => Readonly<Record<string, number>>
 
-  constructor(gauges: () => Readonly<Record<string, number>>) {
+  private readonly onEvent: MetricsOptions["onEvent"]
+
+  constructor(gauges: () => Readonly<Record<string, number>>, { onEvent }: MetricsOptions = {}) {
     this.gauges = gauges
+    this.onEvent = onEvent
+  }
+
+  /** A conversation that another life of the server began: what follows is counted from its state on. */
+  resume(state: StateOfView): void {
+    this.keep(state.conversation_id, makeView("state_events", state))
   }
 
   count(name: string, labels: Labels = {}, by = 1): void {
@@ -71,16 +97,23 @@ export class Metrics {
     const fold = this.viewOf(conversationId)
     for (const rune of runes) {
       this.noteDuration(rune)
-      for (const event of fold(rune)) this.noteEvent(event as SeenEvent)
+      for (const event of fold(rune) as ReadonlyArray<SeenEvent>) {
+        this.noteEvent(event)
+        this.onEvent?.(event, rune)
+      }
     }
   }
 
   private viewOf(conversationId: string): ViewFold {
     const known = this.views.get(conversationId) ?? makeView("state_events")
-    this.views.delete(conversationId)
-    this.views.set(conversationId, known)
-    if (this.views.size > VIEWS_MAX) this.views.delete(this.views.keys().next().value!)
+    this.keep(conversationId, known)
     return known
+  }
+
+  private keep(conversationId: string, view: ViewFold): void {
+    this.views.delete(conversationId)
+    this.views.set(conversationId, view)
+    if (this.views.size > VIEWS_MAX) this.views.delete(this.views.keys().next().value!)
   }
 
   private noteDuration(rune: AnyRune): void {

@@ -86,6 +86,8 @@ export class Operator {
     const { log, metrics } = this.options
     const code = outcome._tag === "Done" ? "ok" : outcome.error.code
     metrics.countOperation(request.op, code, durationMs)
+    const sessionError = outcome._tag === "Failed" ? outcome.error.data?.["session_error"] : undefined
+    if (typeof sessionError === "string") metrics.count("session_errors_total", { code: sessionError })
     if (log.level !== "debug") return
     const { channel, principal } = caller
     const asked = { op: request.op, principal: principal.name, channel, fields: request.fields }

@@ -167,6 +167,12 @@ const dataOf = (code: WireError["code"], message: string, { retryAfterMs }: Tagg
   return code === "read_only" ? { data: { reason: message } } : {}
 }
 
+/** The session design's own names for what an operation meets that does not fit, by the code of the wire. */
+const designCodes: { readonly [C in WireError["code"]]?: string } = { invalid_state: "state_transition_invalid" }
+
+const withDesignCode = (wire: WireError, code = designCodes[wire.code]): WireError =>
+  code === undefined ? wire : { ...wire, data: { ...wire.data, session_error: code } }
+
 /** Any failure as an error of the protocol. What is not expected is `internal`, and says nothing of the inside. */
 export const wireErrorOf = (error: unknown): WireError => {
   if (error instanceof OperationFailed) return error.wire
@@ -175,10 +181,11 @@ export const wireErrorOf = (error: unknown): WireError => {
   const message = tagged?.message ?? "something went wrong"
   if (tag === "CommandRefused" && tagged.refusal !== undefined) {
     const { code, data } = tagged.refusal
-    return { code, message: tagged.refusal.message, ...(data === undefined ? {} : { data }) }
+    return withDesignCode({ code, message: tagged.refusal.message, ...(data === undefined ? {} : { data }) })
   }
   if (isScarce(error)) return { code: "busy", message, data: { retry_after_ms: SCARCE_RETRY_MS } }
   const code = Object.hasOwn(codeByTag, tag) ? codeByTag[tag]! : "internal"
   if (code === "internal") return { code, message: "the server failed to do this; its log says why" }
-  return { code, message, ...dataOf(code, message, tagged) }
+  const wire = { code, message, ...dataOf(code, message, tagged) }
+  return withDesignCode(wire, tag === "ConversationUnknown" ? "session_not_found" : designCodes[code])
 }

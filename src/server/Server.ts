@@ -18,9 +18,10 @@ import { type Health, Http } from "./Http.ts"
 import { answerJson, urlOf } from "./HttpAnswer.ts"
 import { Live, type LiveText } from "./Live.ts"
 import { describeError, type Log } from "./Log.ts"
-import { Metrics } from "./Metrics.ts"
+import { Metrics, type SeenEvent } from "./Metrics.ts"
 import { Operator, type Services } from "./Operate.ts"
 import { PageBuffers } from "./PageBuffers.ts"
+import { logEvent, logExit } from "./StateLog.ts"
 import type { Following } from "./Subscriptions.ts"
 import { Topics } from "./Topics.ts"
 import { UnknownSockets } from "./UnknownSockets.ts"
@@ -90,7 +91,8 @@ export class Server {
     this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
-    this.metrics = new Metrics(() => this.figures())
+    const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
+    this.metrics = new Metrics(() => this.figures(), { onEvent })
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
@@ -245,6 +247,7 @@ export class Server {
     const first = runes[0]
     if (first === undefined) return
     this.metrics.notice(conversationId, runes)
+    for (const rune of runes) logExit(this.options.log, rune)
     this.everything.notice(conversationId, first.event_id)
     this.attention.notice(conversationId)
   }

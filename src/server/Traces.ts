@@ -2,6 +2,7 @@
 // hooks and the attribute names of the GenAI conventions. Ids follow from the runes, so a turn that goes on after a
 // restart stays one trace. Best effort: what cannot be delivered is dropped and counted, never waited for.
 import { createHash } from "node:crypto"
+import { toolRunIdOf } from "../rune/Ids.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { limits } from "../wire/Limits.ts"
 
@@ -64,6 +65,11 @@ interface Payload {
   readonly usage?: { readonly input_tokens?: number; readonly output_tokens?: number }
 }
 
+interface ToolRun {
+  readonly name: string
+  readonly run: string
+}
+
 /** Where and when a span began. */
 interface Begun {
   readonly agent_id?: string
@@ -97,6 +103,7 @@ export interface Unfinished {
   }>
   readonly calls: ReadonlyArray<{
     readonly call_id: string
+    readonly run_id: string
     readonly turn_id: string | null
     readonly tool_name: string
   }>
@@ -105,7 +112,7 @@ export interface Unfinished {
 export class Traces {
   private readonly options: TracesOptions
   private readonly open = new Map<string, OpenSpan>()
-  private readonly toolNames = new Map<string, string>()
+  private readonly tools = new Map<string, ToolRun>()
   private finished: Array<object> = []
   private timer: NodeJS.Timeout | undefined
   private isHurried = false
@@ -133,8 +140,8 @@ export class Traces {
       if (request !== null)
         this.beginModel({ ...place, event_id: request.event_id, ts_ms: request.requested_ms }, key, request)
     }
-    for (const { call_id: callId, tool_name: tool, turn_id: turnId } of calls)
-      if (turnId !== null) this.remember(`${conversationId} ${turnId} ${callId}`, tool)
+    for (const { call_id: callId, run_id: run, tool_name: name, turn_id: turnId } of calls)
+      if (turnId !== null) this.remember(`${conversationId} ${turnId} ${callId}`, { name, run })
   }
 
   private beginModel(
@@ -164,13 +171,21 @@ export class Traces {
         this.end(rune, { key: `${turn} model`, status: ERROR, attributes: {} })
         break
       case "tool.call":
-        this.remember(`${turn} ${payload.call_id}`, payload.tool_name ?? "")
+        this.remember(`${turn} ${payload.call_id}`, {
+          name: payload.tool_name ?? "",
+          run: toolRunIdOf(rune.rune_id)
+        })
         break
       case "tool.started": {
         const key = `${turn} ${payload.call_id}`
-        const tool = this.toolNames.get(key) ?? ""
-        const attributes = { "gen_ai.tool.name": tool, "gen_ai.tool.call.id": payload.call_id ?? "" }
-        this.begin(rune, turn, { key: `${key} run`, name: `execute_tool ${tool}`, kind: INTERNAL, attributes })
+        const { name, run } = this.tools.get(key) ?? { name: "", run: "" }
+        const attributes = {
+          "gen_ai.tool.name": name,
+          "gen_ai.tool.call.id": payload.call_id ?? "",
+          tool_name: name,
+          run_id: run
+        }
+        this.begin(rune, turn, { key: `${key} run`, name: `execute_tool ${name}`, kind: INTERNAL, attributes })
         break
       }
       case "tool.result": {
@@ -181,7 +196,8 @@ export class Traces {
       }
       case "hook.started": {
         const key = `${turn} ${payload.hook_run_id}`
-        this.begin(rune, turn, { key, name: `hook ${payload.hook_name ?? ""}`, kind: INTERNAL })
+        const attributes = { hook_name: payload.hook_name ?? "", run_id: payload.hook_run_id ?? "" }
+        this.begin(rune, turn, { key, name: `hook ${payload.hook_name ?? ""}`, kind: INTERNAL, attributes })
         break
       }
       case "hook.completed": {
@@ -223,9 +239,9 @@ export class Traces {
     if (this.open.size > limits.openSpansMax) this.drop(this.open)
   }
 
-  private remember(key: string, toolName: string): void {
-    this.toolNames.set(key, toolName)
-    if (this.toolNames.size > limits.openSpansMax) this.drop(this.toolNames)
+  private remember(key: string, run: ToolRun): void {
+    this.tools.set(key, run)
+    if (this.tools.size > limits.openSpansMax) this.drop(this.tools)
   }
 
   private drop(map: Map<string, unknown>): void {
@@ -237,7 +253,7 @@ export class Traces {
     for (const key of this.open.keys()) {
       if (key.startsWith(`${turn} `)) this.end(rune, { key, status, attributes: {} })
     }
-    for (const key of this.toolNames.keys()) if (key.startsWith(`${turn} `)) this.toolNames.delete(key)
+    for (const key of this.tools.keys()) if (key.startsWith(`${turn} `)) this.tools.delete(key)
     this.end(rune, { key: turn, status, attributes: usageOf(rune.payload as Payload) })
     // A trace is whole now: what is not sent when the process is killed is lost.
     this.sendLater(limits.tracesAfterTurnMs)

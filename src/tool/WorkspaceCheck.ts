@@ -1,7 +1,7 @@
 // Which directories can be workspaces: the one check for all tools, on all levels. Homes are full of keys and of files that
 // their owners' programs run; directories of the system belong to nobody's project; what ECHS keeps is for nobody's tools.
 // Whoever means one of them says so when the conversation is created, on record; some are refused even then.
-import { existsSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
+import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
 
 export interface WorkspaceChoice {
@@ -130,6 +130,16 @@ const excess = (real: string, homes: ReadonlyArray<string>): string | undefined 
 /** Why the real path of a root that commands may write to is none; nothing when it is one. */
 export const rootIssue = (real: string, facts: WorkspaceFacts): string | undefined =>
   forbidden(real) ?? excess(real, homesOf(facts))
+
+/** Why nobody can begin to work in a directory: it may not be one, or is not there. */
+export const workspaceIssue =
+  (check: WorkspaceCheck): WorkspaceCheck =>
+  (choice) => {
+    const { workspace } = choice
+    if (workspace === undefined) return undefined
+    const isThere = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true
+    return isThere ? check(choice) : `there is no directory ${workspace}; make it, or choose another workspace`
+  }
 
 export const workspaceCheck = (facts: WorkspaceFacts): WorkspaceCheck => {
   const homes = homesOf(facts)

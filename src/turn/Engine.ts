@@ -3,10 +3,11 @@
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
 import * as Effect from "effect/Effect"
 import { mayRunNow, type TurnEffect as Pending } from "../machine/Effects.ts"
-import { effectiveLimits } from "../machine/Limits.ts"
+import { callTimeoutMs, effectiveLimits } from "../machine/Limits.ts"
 import { agentOf, batchOf, callOf, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
+import { type AgentInitOptions, initIssue } from "./AgentInit.ts"
 import { withAllowance } from "./Allowance.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
@@ -16,7 +17,7 @@ import { callModel, type ModelCallOptions } from "./ModelCall.ts"
 import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
 import { waitUntil } from "./Waiting.ts"
 
-export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions {
+export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions, AgentInitOptions {
   /** Resolves when the state has changed, or when the signal aborts. */
   readonly changed: (signal: AbortSignal) => Promise<void>
   /** A call after which the model has nothing more to say. */
@@ -89,12 +90,12 @@ const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Eff
   Effect.flatMap(
     Effect.promise(async () => {
       const state = options.commands.state()
-      const { approvalTimeoutMs, toolTimeoutMs } = effectiveLimits(state.session.config)
+      const { approvalTimeoutMs } = effectiveLimits(state.session.config)
       // A clock that was set back must not make a question expire as it is asked.
       const expires = approvalTimeoutMs === 0 ? undefined : logMs(options) + approvalTimeoutMs
       const call = callOf(state, pending.call_id)
       const verdict = await routeCall(options, pending.call_id, { expires_ms: expires })
-      return verdict === "run" ? (call?.timeout_ms ?? toolTimeoutMs) : undefined
+      return verdict === "run" ? callTimeoutMs(state.session.config, call?.timeout_ms ?? null) : undefined
     }),
     (timeoutMs) =>
       timeoutMs === undefined ? Effect.void : runTool(options, { ...pending, _tag: "RunTool", timeout_ms: timeoutMs })
@@ -147,12 +148,24 @@ const awaitApproval = (options: EngineOptions, pending: Of<"AwaitApproval">): Ef
         submit(options.commands, { _tag: "ExpireApproval", call_id: pending.call_id })
       )
 
+const startAgent = (options: EngineOptions, agentId: AgentId): Effect.Effect<void> =>
+  Effect.flatMap(
+    Effect.promise(() => initIssue(options, options.commands.state(), agentId)),
+    (error) =>
+      submit(
+        options.commands,
+        error === undefined
+          ? { _tag: "CompleteAgentInit", agent_id: agentId }
+          : { _tag: "FailAgentInit", agent_id: agentId, error }
+      )
+  )
+
 /** The work of one pending effect. */
 export const perform = (options: EngineOptions, pending: Pending): Effect.Effect<void> => {
   const { commands } = options
   switch (pending._tag) {
     case "StartAgent":
-      return submit(commands, { _tag: "CompleteAgentInit", agent_id: pending.agent_id })
+      return startAgent(options, pending.agent_id)
     case "StartQueued":
       return submit(commands, { _tag: "StartQueued", agent_id: pending.agent_id })
     case "CallModel":

@@ -256,7 +256,7 @@ export const answers = {
   "conversation.archive": Changed,
   "conversation.restore": Changed,
   "conversation.fork": Struct({ conversation_id: ConversationId, ...changed }),
-  /** One of `turn_id`, when a turn was started, and `queued`, how many wait. */
+  /** One of `turn_id`, when a turn was started, and `queued`, its place among those that wait (0 when its turn has begun meanwhile). */
   "message.post": Struct({ ...changed, turn_id: optional(TurnId), queued: optional(Count) }),
   "goal.submit": Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
   "plan.approve": Changed,

@@ -3,10 +3,15 @@
  * lists: completions before the change they lead to, an error before its state.
  */
 import { describe, expect, it } from "vitest"
+import { evolve } from "#src/machine/Evolve.ts"
 import type { StateEvent } from "#src/machine/projection/StateEvent.ts"
-import { emptyStateProjection, projectStateEvents, stateEvents } from "#src/machine/StateEvents.ts"
+import { emptyConversation } from "#src/machine/State.ts"
+import { emptyStateProjection, projectStateEvents, stateEvents, stateProjectionOf } from "#src/machine/StateEvents.ts"
 import type { AgentId, CallId, HookRunId } from "#src/rune/Ids.ts"
+import { reportCount } from "../support/counts.ts"
+import { randomFrom, seedFor } from "../support/seed.ts"
 import { callItem, readTool, Story, shellTool, textItem, writeTool } from "../support/story.ts"
+import { type Draw, takeStep } from "../support/walk.ts"
 
 /** One line per event, as the design writes its example. */
 const line = (event: StateEvent): string => {
@@ -19,6 +24,10 @@ const line = (event: StateEvent): string => {
       return `hook_lifecycle(${event.status})`
     case "session_error":
       return `session_error(${event.code}, ${event.retryable}, ${event.source})`
+    case "session_changed":
+      return `session_changed(${event.from} -> ${event.to})`
+    case "waiting":
+      return `waiting(${event.on})`
   }
 }
 const lines = (story: Story, after = 0): ReadonlyArray<string> =>
@@ -53,9 +62,11 @@ describe("state events", () => {
       "state_changed(Ready -> CallingLlm, user_input)",
       "state_changed(CallingLlm -> ProcessingResponse, stream_completed)",
       "state_changed(ProcessingResponse -> ExecutingTools, tools_requested)",
+      "tool_lifecycle(Queued)",
       "tool_lifecycle(Running)",
       "tool_lifecycle(Succeeded)",
       "state_changed(ExecutingTools -> PostToolsHook, tools_completed)",
+      "hook_lifecycle(Queued)",
       "hook_lifecycle(Running)",
       "hook_lifecycle(Succeeded)",
       "state_changed(PostToolsHook -> CallingLlm, hooks_completed)",
@@ -71,10 +82,13 @@ describe("state events", () => {
     expect(lines(story)).toEqual([
       "state_changed(Idle -> Starting, spawn_requested)",
       "state_changed(Starting -> Ready, harness_ready)",
+      "session_changed(created -> active)",
       "state_changed(Ready -> CallingLlm, user_input)",
       "state_changed(CallingLlm -> ProcessingResponse, stream_completed)",
       "state_changed(ProcessingResponse -> ExecutingTools, tools_requested)",
+      "tool_lifecycle(Queued)",
       "tool_lifecycle(Running)",
+      "session_changed(active -> closing)",
       "state_changed(ExecutingTools -> Stopping, stop_requested)",
       "tool_lifecycle(Canceled)",
       "state_changed(Stopping -> Stopped, harness_exited)"
@@ -110,13 +124,15 @@ describe("state events", () => {
       duration_ms: 1,
       error: { code: "exit", message: "2" }
     })
-    const [running, failed] = stateEvents(story.runes).filter((event) => event.type === "tool_lifecycle")
+    const [queued, running, failed] = stateEvents(story.runes).filter((event) => event.type === "tool_lifecycle")
+    expect(queued).toMatchObject({ callId: "call_1", status: "Queued", attempt: 0, runId: running?.runId })
     expect(running).toMatchObject({ callId: "call_1", toolName: "bash", mutating: true, status: "Running", attempt: 1 })
     expect(running?.runId).toMatch(/^toolrun_[0-9a-f]{16}$/u)
     expect(failed).toMatchObject({
       runId: running?.runId,
       status: "Failed",
       error: "2",
+      errorCode: "exit",
       startedAtMs: running?.startedAtMs
     })
     expect(failed).toHaveProperty("finishedAtMs")
@@ -137,6 +153,7 @@ describe("state events", () => {
       "state_changed(ExecutingTools -> CallingLlm, tools_completed)",
       "state_changed(CallingLlm -> ProcessingResponse, stream_completed)",
       "state_changed(ProcessingResponse -> ExecutingTools, tools_requested)",
+      "tool_lifecycle(Queued)",
       "tool_lifecycle(Running)",
       "tool_lifecycle(Succeeded)",
       "state_changed(ExecutingTools -> Ready, tools_completed)"
@@ -157,6 +174,8 @@ describe("state events", () => {
       "state_changed(Ready -> CallingLlm, user_input)",
       "session_error(streaming_failed, true, harness)",
       "state_changed(CallingLlm -> Error, error)",
+      "waiting(provider)",
+      "waiting(nothing)",
       "state_changed(Error -> CallingLlm, retry_timeout)",
       "session_error(streaming_failed, true, harness)",
       "state_changed(CallingLlm -> Error, error)",
@@ -191,6 +210,7 @@ describe("state events", () => {
       "tool_lifecycle(Running)",
       "tool_lifecycle(Succeeded)",
       "state_changed(ExecutingTools -> PostToolsHook, tools_completed)",
+      "hook_lifecycle(Queued)",
       "hook_lifecycle(Running)",
       "hook_lifecycle(Failed)",
       "session_error(hook_execution_failed, true, hook)",
@@ -201,9 +221,10 @@ describe("state events", () => {
       "state_changed(PostToolsHook -> Ready, interrupted)"
     ])
     const hooks = stateEvents(story.runes).filter((event) => event.type === "hook_lifecycle")
-    expect(hooks[0]?.toolRunIds).toHaveLength(1)
-    expect(hooks[1]).toMatchObject({ error: "bad", attempt: 1 })
-    expect(hooks[2]).toMatchObject({ attempt: 2 })
+    expect(hooks[0]).toMatchObject({ status: "Queued", attempt: 0 })
+    expect(hooks[1]?.toolRunIds).toHaveLength(1)
+    expect(hooks[2]).toMatchObject({ error: "bad", errorCode: "x", attempt: 1 })
+    expect(hooks[3]).toMatchObject({ attempt: 2 })
   })
 
   it("name for a hook the runs of its own batch only", () => {
@@ -242,10 +263,119 @@ describe("state events", () => {
     const story = new Story().ready()
     story.run({ _tag: "KillAgent", agent_id: story.root, reason: "x", force: false })
     story.run({ _tag: "Close", reason: "x" })
-    expect(lines(story).slice(-2)).toEqual([
+    expect(lines(story).slice(-3)).toEqual([
       "state_changed(Ready -> Stopping, stop_requested)",
-      "state_changed(Stopping -> Stopped, harness_exited)"
+      "state_changed(Stopping -> Stopped, harness_exited)",
+      "session_changed(active -> closing)"
     ])
+  })
+
+  it("carry the agent, also of a change that is about all of them", () => {
+    const story = new Story().ready()
+    const other = "agt_other" as AgentId
+    story.run({ _tag: "SpawnAgent", spec: { agent_id: other, role: "worker", model: "m" } })
+    story.run({ _tag: "CompleteAgentInit", agent_id: other })
+    story.run({ _tag: "Close", reason: "done" })
+    const changes = stateEvents(story.runes).filter((event) => event.type === "state_changed")
+    expect(changes.every(({ agentId }) => agentId !== undefined)).toBe(true)
+    const stopping = changes.filter(({ to }) => to === "Stopping").map(({ agentId }) => agentId)
+    expect(stopping).toEqual([story.root, other])
+  })
+
+  it("show a pause, a suspension, and for whom or what is waited", () => {
+    const story = new Story().ready()
+    story.run({ _tag: "Pause", reason: "lunch" })
+    story.run({ _tag: "Resume" })
+    story.run({ _tag: "Suspend", reason: "budget_exhausted" })
+    story.run({ _tag: "Unsuspend" })
+    expect(lines(story).filter((one) => one.startsWith("session_changed"))).toEqual([
+      "session_changed(created -> active)",
+      "session_changed(active -> paused)",
+      "session_changed(paused -> active)",
+      "session_changed(active -> suspended)",
+      "session_changed(suspended -> active)"
+    ])
+    expect(stateEvents(story.runes).find((event) => event.type === "session_changed" && event.to === "paused")).toEqual(
+      expect.objectContaining({ reason: "lunch" })
+    )
+    const before = story.state.head
+    story.inBatch(callItem("bash", shellTool), callItem("ask_user", readTool))
+    story.ask("call_1")
+    story.ask("call_1".replace("1", "2"))
+    story.run({ _tag: "DenyCall", call_id: "call_1" as CallId, approver: "ada", reason: "no", channel: "cli" })
+    story.run({ _tag: "ApproveCall", call_id: "call_2" as CallId, approver: "ada", channel: "cli", scope: "once" })
+    story.start("call_2")
+    story.finish("call_2")
+    const waits = stateEvents(story.runes).flatMap((event) =>
+      event.type === "waiting" && Number.parseInt(event.eventId, 10) > before ? [`${event.on} ${event.callId}`] : []
+    )
+    expect(waits).toEqual([
+      "approval call_1",
+      "approval call_2",
+      "nothing call_1",
+      "nothing call_2",
+      "answer call_2",
+      "nothing call_2"
+    ])
+  })
+
+  it("name errors as the design does, with what they were exactly beside it", () => {
+    const fail = (error_type: string, source: "harness" | "orchestrator", hasBegun = false) => {
+      const story = new Story().ready({ limits: { max_llm_retries: 0, llm_retry_ms: 0 } })
+      story.post("go")
+      story.request()
+      if (hasBegun) story.run({ _tag: "AppendText", agent_id: story.root, content: "I" })
+      story.run({
+        _tag: "FailModelCall",
+        agent_id: story.root,
+        error: { error_type, message: "m", retryable: false, source }
+      })
+      return stateEvents(story.runes).find((event) => event.type === "session_error")
+    }
+    expect(fail("overloaded", "harness")).toMatchObject({ code: "harness_failed", detail: "overloaded" })
+    expect(fail("connection_lost", "harness", true)).toMatchObject({
+      code: "streaming_failed",
+      detail: "connection_lost"
+    })
+    expect(fail("turn_stuck", "orchestrator")).toMatchObject({ code: "turn_stuck" })
+    expect(fail("turn_stuck", "orchestrator")).not.toHaveProperty("detail")
+  })
+
+  it("wait for a person where only one can help, until the turn is over", () => {
+    const story = new Story().ready()
+    story.post("go")
+    story.request()
+    const error = { error_type: "auth", message: "wrong key", retryable: true, source: "harness" } as const
+    story.run({ _tag: "FailModelCall", agent_id: story.root, error, waits_for: "person" })
+    story.run({ _tag: "InterruptTurn", reason: "enough" })
+    const waits = lines(story).filter((one) => one.startsWith("waiting"))
+    expect(waits).toEqual(["waiting(person)", "waiting(nothing)"])
+  })
+
+  it("go on from a state as they would have from the beginning, wherever that was", () => {
+    const seed = seedFor("state events from a state")
+    let compared = 0
+    for (let walk = 0; walk < 25; walk += 1) {
+      const random = randomFrom(seed + walk)
+      const draw: Draw = (below) => Math.floor(random() * below)
+      const story = new Story().create()
+      for (let step = 0; step < 120; step += 1) takeStep(story, draw)
+      const whole = stateEvents(story.runes)
+      const state = emptyConversation(story.conversationId)
+      for (const [at, rune] of story.runes.entries()) {
+        evolve(state, rune)
+        if (at % 7 !== 0) continue
+        const projection = stateProjectionOf(state)
+        const rest = story.runes.slice(at + 1).flatMap((one) => projectStateEvents(projection, one))
+        const expected = whole.filter((event) => Number.parseInt(event.eventId, 10) > rune.event_id)
+        const changes = (events: ReadonlyArray<StateEvent>) => events.filter(({ type }) => type === "state_changed")
+        expect(changes(rest), `walk ${seed + walk}, after event ${rune.event_id} ${rune.kind}`).toEqual(
+          changes(expected)
+        )
+        compared += expected.length
+      }
+    }
+    reportCount("state events, the same from a state as from the beginning", compared)
   })
 
   it("are silent about what they do not know", () => {
@@ -254,7 +384,7 @@ describe("state events", () => {
     const stranger = "agt_9999" as AgentId
     const projection = emptyStateProjection()
     const silent = story.runes
-      .filter((rune) => rune.kind !== "agent.spawning")
+      .filter((rune) => rune.kind !== "agent.spawning" && rune.kind !== "session.activated")
       .flatMap((rune) => projectStateEvents(projection, { ...rune, agent_id: stranger }))
     expect(silent).toEqual([])
     const unknown = { ...story.runes[0]!, kind: "dream.started" } as never

@@ -52,7 +52,10 @@ const post = (sheet: Drafting, command: Of<"PostMessage">): undefined => {
   if (!takesMessages.has(status)) {
     sheet.refuse("invalid_state", `Session is ${status}: it takes no messages`, { state: status })
   }
-  if (!isAlive(agent)) sheet.refuse("invalid_state", `Agent is ${agent.status}`, { state: agent.status })
+  if (!isAlive(agent)) {
+    const why = agent.status === "failed" && agent.last_error !== null ? `: ${agent.last_error.message}` : ""
+    sheet.refuse("invalid_state", `Agent is ${agent.status}${why}`, { state: agent.status })
+  }
   if (isEmptyContent(command.content)) sheet.refuse("bad_request", emptyContent)
   const principal = command.principal === undefined ? {} : { principal: command.principal }
   if (canStartNow(sheet, agent)) return startTurn(sheet, agent, { input: command.content, ...principal })

@@ -1,5 +1,5 @@
 /** How tool and hook runes change the state. */
-import { type CallId, ordinalOf } from "../../rune/Ids.ts"
+import { type CallId, ordinalOf, toolRunIdOf } from "../../rune/Ids.ts"
 import type { AnyRune, RuneOf } from "../../rune/Rune.ts"
 import { rememberEffect } from "../DoneEffects.ts"
 import { hookLands } from "../Hook.ts"
@@ -18,6 +18,7 @@ import { findAgent, findCall, findTurn, type Handlers, notice, pushBounded, reco
 /** A call that waits to be looked at. */
 export const blankCall = (callId: CallId, toolName: string): MutableCall => ({
   call_id: callId,
+  run_id: "",
   agent_id: null,
   turn_id: null,
   event_id: 0,
@@ -39,6 +40,7 @@ export const blankCall = (callId: CallId, toolName: string): MutableCall => ({
 
 const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
   ...blankCall(rune.payload.call_id, rune.payload.tool_name),
+  run_id: toolRunIdOf(rune.rune_id),
   agent_id: rune.agent_id ?? null,
   turn_id: rune.turn_id ?? null,
   event_id: rune.event_id,

@@ -1,5 +1,6 @@
 /** The shapes of the view `state_events`, and of what its fold remembers. */
 import type { ErrorSource } from "../../rune/kinds/shared.ts"
+import type { SessionStatus } from "../Session.ts"
 
 export type StateKind =
   | "Idle"
@@ -42,6 +43,7 @@ interface StateEnvelope {
 export type StateEventBody =
   | {
       readonly type: "state_changed"
+      readonly agentId?: string
       readonly from: StateKind
       readonly to: StateKind
       readonly reason: StateReason
@@ -58,6 +60,7 @@ export type StateEventBody =
       readonly startedAtMs: number
       readonly finishedAtMs?: number
       readonly error?: string
+      readonly errorCode?: string
     }
   | {
       readonly type: "hook_lifecycle"
@@ -69,10 +72,29 @@ export type StateEventBody =
       readonly startedAtMs: number
       readonly finishedAtMs?: number
       readonly error?: string
+      readonly errorCode?: string
+    }
+  /** The conversation itself: paused, suspended, and so on. */
+  | {
+      readonly type: "session_changed"
+      readonly from: SessionStatus
+      readonly to: SessionStatus
+      readonly reason?: string
+    }
+  /** The agent waits for somebody, or no longer does. */
+  | {
+      readonly type: "waiting"
+      readonly on: "approval" | "answer" | "provider" | "person" | "nothing"
+      readonly callId?: string
+      /** When it is tried again by itself. */
+      readonly untilMs?: number
     }
   | {
       readonly type: "session_error"
+      /** One of the six of the session design where one of them fits. */
       readonly code: string
+      /** What it was exactly, where that says more. */
+      readonly detail?: string
       readonly message: string
       readonly retryable: boolean
       readonly source: ErrorSource
@@ -102,9 +124,16 @@ export interface ProjectedAgent {
   kind: StateKind
   calls: Array<ProjectedCall>
   hooks: Array<ProjectedHook>
+  /** Calls that wait for a person. */
+  asking: Array<string>
+  /** It waits to ask its model again. */
+  is_waiting: boolean
+  /** Something of the answer has come. */
+  is_streaming: boolean
 }
 
 /** Plain JSON; changed in place by the fold. */
 export interface StateProjection {
+  session: SessionStatus
   readonly agents: Array<ProjectedAgent>
 }

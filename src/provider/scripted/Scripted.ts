@@ -214,6 +214,10 @@ export const makeScripted = (config: ScriptedConfig): ModelProvider => {
   const name = config.name ?? "scripted"
   return {
     name,
+    modelIssue: async (model) => {
+      const loaded = await config.load(model)
+      return Result.isFailure(loaded) ? loaded.failure.message : undefined
+    },
     stream: async (request, sink, options): Promise<Outcome> => {
       const assembly = new Assembly(name, sink)
       const situation = situationOf(request)

@@ -48,6 +48,8 @@ export class Blobs {
   private counting: Promise<void> | undefined
   /** Blobs that came while the others were being counted. */
   private added: Set<string> | undefined = new Set()
+  /** Directories that are being made. */
+  private readonly making = new Map<string, Promise<void>>()
   /** Blobs that were checked, with their sizes; the longest unused go first. */
   private readonly verified = new Map<string, number>()
 
@@ -111,18 +113,27 @@ export class Blobs {
     return this.store(source, Number.POSITIVE_INFINITY, options)
   }
 
+  /** Those who need a directory at once wait for the one who makes it: only then is it there, and durable. */
+  private ensure(path: string): Promise<void> {
+    const known = this.making.get(path)
+    if (known !== undefined) return known
+    const made = ensureDirectory(this.disk, path).finally(() => this.making.delete(path))
+    this.making.set(path, made)
+    return made
+  }
+
   private async store(
     source: BlobSource,
     bytesMax: number,
     options: { readonly mediaType?: string } | undefined
   ): Promise<BlobRef> {
     void this.begun()
-    await ensureDirectory(this.disk, this.incoming)
+    await this.ensure(this.incoming)
     const fresh = await freshFile(this.disk, `${this.incoming}/${this.randomHex(8)}`)
     const tally = { bytes: 0 }
     try {
       const { bytes, sha256 } = await this.write(fresh.file, this.tallied(source, bytesMax, tally))
-      await ensureDirectory(this.disk, `${this.directory}/${sha256.slice(0, 2)}`)
+      await this.ensure(`${this.directory}/${sha256.slice(0, 2)}`)
       const isKnown = await this.disk.exists(this.path(sha256))
       if (!isKnown) this.added?.add(sha256)
       await fresh.keep(this.path(sha256))

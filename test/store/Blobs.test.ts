@@ -62,6 +62,12 @@ describe.each(places)("blobs on %s", (_name, makePlace) => {
   })
   afterEach(() => place.dispose())
 
+  it("that are the first, many at once, are all kept", async () => {
+    const texts = Array.from({ length: 200 }, (_, at) => `text ${at}`)
+    const kept = await Promise.all(texts.map((text) => blobs.put(text)))
+    expect(kept.map((one) => one.sha256)).toEqual(texts.map((text) => sha256(text)))
+  })
+
   it("are named by their hash and come back", async () => {
     const text = "größer als gedacht"
     const ref = await blobs.put(text, { mediaType: "text/plain" })

@@ -8,6 +8,8 @@ import type { Usage } from "./Provider.ts"
 
 export interface CatalogueEntry extends ModelInfo {
   readonly known: boolean
+  /** Nobody has said how large its context is: the number is a guess, and the model is asked before anything is cut. */
+  readonly isSizeAssumed?: boolean
 }
 
 /** Overrides by full name `provider/name`; only the given fields replace what is built in. */
@@ -17,13 +19,16 @@ export type Cost = { readonly _tag: "Known"; readonly microUsd: number } | { rea
 
 export interface Catalogue {
   readonly lookup: (model: string) => CatalogueEntry
+  /** A model whose size nobody knew has refused a request of so many tokens: it is no larger from now on. */
+  readonly learnSize: (model: string, contextTokens: number) => void
   readonly cost: (model: string, usage: Usage) => Cost
   readonly models: () => ReadonlyArray<string>
 }
 
-/** A model nobody described: assume little, so that requests are not refused for being too large. */
+/** A model nobody described: little is assumed where something has to be, and nothing is refused on its behalf. */
 export const unknownModel: CatalogueEntry = {
   known: false,
+  isSizeAssumed: true,
   contextTokens: 32_768,
   maxOutputTokens: limits.outputTokensUnknownModel
 }
@@ -68,15 +73,31 @@ export const costOf = (info: ModelInfo, usage: Usage): Cost => {
 }
 
 export const makeCatalogue = (overrides: CatalogueOverrides = {}): Catalogue => {
-  const lookup = (model: string): CatalogueEntry => {
+  const learned = new Map<string, number>()
+  const described = (model: string): CatalogueEntry => {
     const builtin = builtinEntry(model)
     const override = Object.hasOwn(overrides, model) ? overrides[model] : undefined
     if (builtin === undefined && override === undefined)
       return model.startsWith("scripted/") ? scriptedModel : unknownModel
-    return { ...unknownModel, ...builtin, ...override, known: true }
+    const isSizeAssumed = builtin === undefined && override?.contextTokens === undefined
+    return { ...unknownModel, ...builtin, ...override, known: true, isSizeAssumed }
+  }
+  const lookup = (model: string): CatalogueEntry => {
+    const entry = described(model)
+    const contextTokens = learned.get(model)
+    return entry.isSizeAssumed !== true || contextTokens === undefined
+      ? entry
+      : { ...entry, contextTokens, isSizeAssumed: false }
   }
   return {
     lookup,
+    learnSize: (model, contextTokens) => {
+      if (described(model).isSizeAssumed !== true) return
+      const size = Math.max(limits.contextTokensLeast, Math.min(contextTokens, learned.get(model) ?? contextTokens))
+      learned.delete(model)
+      learned.set(model, size)
+      if (learned.size > limits.learnedModelsMax) learned.delete(learned.keys().next().value!)
+    },
     cost: (model, usage) => costOf(lookup(model), usage),
     models: () => [...new Set([...Object.keys(builtinModels), ...Object.keys(overrides)])].sort()
   }

@@ -19,6 +19,12 @@ export const limits = {
   toolCallsMax: 256,
   /** Tools in one request: more are refused by providers, and with them every turn. */
   toolsMax: 128,
+  /** Sizes of models that were learned from their refusals; the one learned longest ago goes first. */
+  learnedModelsMax: 1_024,
+  /** No model is taken for smaller than this. */
+  contextTokensLeast: 1_024,
+  /** Share of a refused request that a model is taken to have room for, where its refusal names no number. */
+  refusedShare: 0.8,
   /** What an image is taken for, in tokens: the most that providers make of one they have scaled down. */
   imageTokens: 1_600,
   /** A document: bytes of a page, tokens of a page, and pages that are counted at most. */

@@ -7,6 +7,7 @@ import { compactionPoints, runningInput } from "../machine/Request.ts"
 import { agentOf } from "../machine/Select.ts"
 import type { AgentState } from "../machine/State.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
+import { sizeFromRefusal } from "../provider/ContextSize.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
@@ -14,6 +15,7 @@ import type { AgentId } from "../rune/Ids.ts"
 import type { NotWanted } from "./Announcing.ts"
 import { offer } from "./Commands.ts"
 import { limits } from "./Limits.ts"
+import { hasLongMessage, messageCharsMax } from "./LongMessages.ts"
 import {
   newProgress,
   Summarizer,
@@ -74,12 +76,17 @@ export class Compaction {
     this.summarizer = new Summarizer(options)
   }
 
-  /** The model refused a request as too large. Tells whether summing up can help; it is done before the next one. */
-  noteExceeded(agentId: AgentId, resolved: ResolvedModel): boolean {
+  /**
+   * The model refused a request as too large: that is learned where nobody knew its size. Tells whether the next one can be
+   * smaller, because there is something to sum up, which is done before it, or a message of which less can be sent.
+   */
+  noteExceeded(agentId: AgentId, resolved: ResolvedModel, error: ProviderError, request: ModelRequest): boolean {
+    const { catalogue } = this.options.models
+    catalogue.learnSize(resolved.fullName, sizeFromRefusal(error, estimateInputTokens(request)))
     const agent = agentOf(this.options.commands.state(), agentId)
     const canCut = agent !== undefined && choosePoint(agent, this.keepChars(resolved)) !== undefined
     if (canCut) this.overfull.add(agentId)
-    return canCut
+    return canCut || hasLongMessage(request, messageCharsMax(catalogue, resolved.fullName))
   }
 
   /**
@@ -93,8 +100,10 @@ export class Compaction {
   ): Effect.Effect<ModelRequest, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { agentId, resolved } = place
-      const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
+      const { contextTokens, isSizeAssumed } = this.options.models.catalogue.lookup(resolved.fullName)
       let mustCut = this.overfull.has(agentId)
+      // A model that nobody knows is asked: only it can say what is too much for it.
+      if (!mustCut && isSizeAssumed === true) return request
       let current = request
       let tokens = estimateInputTokens(current)
       if (!mustCut && tokens < contextTokens * limits.compactAt) return current

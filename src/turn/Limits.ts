@@ -32,6 +32,8 @@ export const limits = {
   clockLookMs: 1_000,
   /** Share of a model's context that may be filled before the oldest part is summed up. */
   compactAt: 0.8,
+  /** Share of the context that one message may fill; of a longer one the request has the beginning and the end. */
+  messageShare: 0.4,
   /** Share of the context that is kept word for word when it is. */
   compactKeep: 0.3,
   /** Characters that count as a token where the size of a kept part is chosen. */

@@ -23,6 +23,7 @@ import { chargeOf } from "./Charge.ts"
 import { ask, offer } from "./Commands.ts"
 import { type Compaction, NO_HEADROOM } from "./Compaction.ts"
 import { Listener, type ListenerOptions } from "./Listening.ts"
+import { type KeepText, messageCharsMax, withShortMessages } from "./LongMessages.ts"
 import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
@@ -37,6 +38,8 @@ export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly prompts?: PromptPort
   readonly compaction: Compaction
   readonly ids: IdSource
+  /** Keeps all of a message of which a request has only some; there may be no such place. */
+  readonly keepOutput?: KeepText
   /** In [0, 1), for the jitter of retries. */
   readonly random: () => number
 }
@@ -61,6 +64,13 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   const sight = { files, images }
   return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt, sight })
 }
+
+/** The request with less of a message that is too long for the model. */
+const shortened = (
+  { keepOutput, models }: ModelCallOptions,
+  { fullName }: ResolvedModel,
+  request: ModelRequest
+): Promise<ModelRequest> => withShortMessages(request, messageCharsMax(models.catalogue, fullName), keepOutput)
 
 /** Makes the answer durable, with everything it asks for. */
 const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, stopReason: StopReason) =>
@@ -159,7 +169,7 @@ const judged = (
     return providerError({ kind: "attachment_refused", provider, message, status, code })
   }
   const isFinal = error.kind !== "context_exceeded" || error.code === NO_HEADROOM
-  if (isFinal || !options.compaction.noteExceeded(pending.agent_id, resolved)) return error
+  if (isFinal || !options.compaction.noteExceeded(pending.agent_id, resolved, error, request)) return error
   const { provider, message, status, code } = error
   return providerError({ kind: error.kind, provider, message, status, code, retryable: true })
 }
@@ -202,7 +212,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     yield* toolsReady(options, pending)
     yield* tellLeftOut(options, pending)
     // Summing up takes notes with it: what they said is told again.
-    const build = Effect.map(instructed(options, pending, resolved.fullName), () => buildRequest(options, attempt))
+    const build = Effect.map(instructed(options, pending, resolved.fullName), () =>
+      buildRequest(options, attempt)
+    ).pipe(Effect.flatMap((made) => Effect.promise(() => shortened(options, resolved, made))))
     const request = yield* build
     const place = { agentId: pending.agent_id, resolved, purse }
     const spoken = options.compaction.ensureRoom(place, request, build).pipe(

@@ -23,7 +23,7 @@ import { type Json, Socket } from "../support/server/Socket.ts"
 import { problemsOf } from "../support/wire-rules/Rules.ts"
 
 const wanted = count("request bodies judged", { fast: 1_000, soak: 50_000 })
-const perFormat = 4
+const perFormat = 8
 const ends: ReadonlySet<unknown> = new Set(["turn.completed", "turn.error", "turn.interrupted"])
 
 let models: ProviderServer

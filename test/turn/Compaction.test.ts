@@ -198,9 +198,12 @@ describe("a context that fills", () => {
   })
 
   it("with nothing to sum up ends the turn with a typed error, and the next small message is answered", async () => {
-    const world = await worlds.open({ models, scenarios: scenarios({ small: [summary, always(say("ok"))] }) })
+    const seeing = { "scripted/small": { ...models["scripted/small"], images: true } }
+    const world = await worlds.open({ models: seeing, scenarios: scenarios({ small: [summary, always(say("ok"))] }) })
     const talk = await world.create({ model: "scripted/small" })
-    await talk.post("y".repeat(5000))
+    // An image counts for more than all that the model has room for.
+    const image = { type: "image", media_type: "image/png", blob: { sha256: "0".repeat(64), bytes: 9 } } as const
+    await talk.submit({ _tag: "PostMessage", content: [image], mode: "queue" })
     expect(await talk.turns()).toMatchObject({
       kind: "turn.error",
       payload: { error_type: "context_exceeded", retryable: false }
@@ -210,6 +213,18 @@ describe("a context that fills", () => {
     expect((await talk.state()).session.status).toBe("active")
     await talk.post("hello")
     expect(await talk.turns(2)).toMatchObject({ kind: "turn.completed", payload: { final_output: "ok" } })
+  })
+
+  it("with a message that is too long sends its beginning and its end", async () => {
+    const world = await worlds.open({ models, scenarios: scenarios({ small: [summary, always(say("{{input}}"))] }) })
+    const talk = await world.create({ model: "scripted/small" })
+    const parts = ["first ", "second"].map((text) => ({ type: "text" as const, text: text.repeat(500) }))
+    for (const [turn, content] of ["y".repeat(5000), parts].entries()) {
+      await talk.submit({ _tag: "PostMessage", content, mode: "queue" })
+      expect((await talk.turns(turn + 1)).kind).toBe("turn.completed")
+      expect(talk.of("turn.assistant_final")[turn]!.payload.content).toContain("characters left out")
+      expect(talk.of("turn.started")[turn]!.payload.input).toEqual(content)
+    }
   })
 
   it("that only the provider has noticed is summed up before the next attempt", async () => {

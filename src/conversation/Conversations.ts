@@ -7,6 +7,7 @@ import type { Idempotency } from "../machine/Decide.ts"
 import { fold } from "../machine/Evolve.ts"
 import { resolveAfterCrash } from "../machine/Recovery.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
+import type { Circuit } from "../provider/Resilience.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown } from "../rune/Rune.ts"
@@ -61,6 +62,8 @@ export interface ConversationsOptions {
   readonly mailboxMax?: number
   /** The work of one conversation; made when there is some. */
   readonly workers: (employer: Employer) => Workers
+  /** How the circuits of the providers stand. */
+  readonly circuits?: () => Readonly<Record<string, Circuit>>
   /** Which directories can be workspaces; all of them, unless told. */
   readonly workspaceCheck?: WorkspaceCheck
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
@@ -142,6 +145,11 @@ export class Conversations {
 
   get resident(): number {
     return this.loaded.size
+  }
+
+  /** How the circuits of the providers stand that were asked for something. */
+  circuits(): Readonly<Record<string, Circuit>> {
+    return this.options.circuits?.() ?? {}
   }
 
   /** The states of the conversations in memory; read them, and do not keep them across an await. */

@@ -209,6 +209,7 @@ export const makeConversations = (options: RuntimeOptions): Conversations => {
     clock: options.clock,
     monotonicMs: shared.monotonicMs,
     intensity: options.intensity ?? defaultIntensity,
+    circuits: () => shared.models.circuits(),
     workers: (employer) => workersOf(shared, options.onLive, employer)
   })
 }

@@ -213,6 +213,8 @@ export type TurnRequest =
       readonly delay_ms?: number
       /** It says nothing about the request: the same one is tried again for as long as an outage is waited out. */
       readonly outage?: boolean
+      /** Nothing was sent: the provider is known to be down, and the call is held until it may be tried. */
+      readonly held?: boolean
       /** Only a person can help: a key, a bill. */
       readonly waits_for?: "person"
       readonly provider?: string

@@ -66,6 +66,8 @@ export type TurnEffect =
   | (InTurn & {
       readonly _tag: "RetryAfter"
       readonly due_ms: number
+      /** The provider that has to be tried by somebody before this goes on. */
+      readonly held_by?: string
       readonly target: RetryTarget
       readonly error: Pick<ErrorInfo, "code" | "message">
     })
@@ -86,6 +88,9 @@ const inTurn = (agent: AgentState, turn: TurnState, key: string): InTurn => ({
 const isHeld = (state: ConversationState): boolean => state.session.status === "suspended"
 const holding = (state: ConversationState): Holdable => (isHeld(state) ? { held: true } : {})
 
+/** A call that was held is another piece of work than the one before it. */
+const heldOf = ({ holds }: TurnState): string => (holds === 0 ? "" : ` held ${holds}`)
+
 const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
   const { request } = turn
   if (isHeld(state) && request === null) return []
@@ -93,7 +98,7 @@ const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnSta
   return [
     {
       _tag: "CallModel",
-      ...inTurn(agent, turn, `model ${turn.turn_id} ${turn.model_calls} ${attempt}`),
+      ...inTurn(agent, turn, `model ${turn.turn_id} ${turn.model_calls} ${attempt}${heldOf(turn)}`),
       ...holding(state),
       model: agent.model,
       attempt,
@@ -181,7 +186,8 @@ const retryEffects = (work: Work): ReadonlyArray<Effect> => {
   const { target, due_ms: dueMs, attempt, error_type: code, message } = turn.retry
   const timer: Effect = {
     _tag: "RetryAfter",
-    ...inTurn(agent, turn, `retry ${turn.turn_id} ${turn.model_calls} ${target.type} ${attempt}`),
+    ...inTurn(agent, turn, `retry ${turn.turn_id} ${turn.model_calls} ${target.type} ${attempt}${heldOf(turn)}`),
+    ...(turn.retry.held && turn.retry.provider !== null ? { held_by: turn.retry.provider } : {}),
     due_ms: dueMs,
     target,
     error: { code, message }

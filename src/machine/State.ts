@@ -177,6 +177,8 @@ export interface MutableRetry {
   provider: string | null
   /** There is no timer: a person makes it go on. */
   waits_for_person: boolean
+  /** Nothing was sent: it waits until the provider may be tried. */
+  held: boolean
 }
 
 export interface MutableTurn {
@@ -188,6 +190,8 @@ export interface MutableTurn {
   model_calls: number
   /** Failures of the model call that is being tried. */
   llm_failures: number
+  /** How often a call was held back because its provider was known to be down. */
+  holds: number
   /** When the first of them was. */
   failing_since_ms: number | null
   request: MutableRequest | null

@@ -28,8 +28,8 @@ export const monitorOf = (state: ConversationState, agent: AgentState): MonitorS
 }
 
 /** The first retries come and go faster than anyone could look. */
-const isWaitForProvider = ({ attempt, target, waits_for_person: forPerson }: RetryState): boolean =>
-  target.type === "llm" && (forPerson || attempt > limits.llmRetryDelaysMs.length + 1)
+const isWaitForProvider = ({ attempt, held, target, waits_for_person: forPerson }: RetryState): boolean =>
+  target.type === "llm" && (forPerson || held || attempt > limits.llmRetryDelaysMs.length + 1)
 
 const asksPerson = (call: CallState): boolean =>
   isRunning(call) && signalOfTool(call.tool_name) === "tool_start_question"

@@ -1,34 +1,40 @@
 // Circuit breaker of one provider, as a pure table of states. Closed: calls pass. Open: nothing is sent until a
-// pause is over. Probing: exactly one call finds out whether the provider is back; the others keep waiting.
-import type { ErrorKind } from "./Errors.ts"
-import { errorTable } from "./Errors.ts"
+// pause is over. Probing: exactly one call finds out whether the provider is back; the others keep waiting. It opens only
+// for what says that the provider itself is down, and only when more than one conversation has met it.
 import { limits } from "./Limits.ts"
 
 export type BreakerState =
-  | { readonly _tag: "Closed"; readonly failures: number }
+  | { readonly _tag: "Closed"; readonly failures: number; readonly sources: ReadonlyArray<string> }
   | { readonly _tag: "Open"; readonly untilMs: number; readonly pauseMs: number }
   | { readonly _tag: "Probing"; readonly pauseMs: number }
 
 export interface BreakerSettings {
   readonly failures: number
+  /** Conversations that must have met them. */
+  readonly sources: number
   readonly openMs: number
   readonly openMsMax: number
 }
 
 export const breakerDefaults: BreakerSettings = {
   failures: limits.breakerFailures,
+  sources: limits.breakerSources,
   openMs: limits.breakerOpenMs,
   openMsMax: limits.breakerOpenMsMax
 }
 
-export const closedBreaker: BreakerState = { _tag: "Closed", failures: 0 }
+export const closedBreaker: BreakerState = { _tag: "Closed", failures: 0, sources: [] }
 
-/** How a call ended, as far as the provider's health is concerned. */
-export type CallReport =
-  | { readonly _tag: "Succeeded" }
-  | { readonly _tag: "Failed"; readonly kind: ErrorKind }
-  /** Interrupted by us: says nothing about the provider. */
-  | { readonly _tag: "Abandoned" }
+/** What a call has shown of the provider: that it answers, that it is down, or nothing. */
+export type CallReport = "up" | "down" | "unknown"
+
+export interface EndedCall {
+  /** What its admission said: late ends of older calls change nothing. */
+  readonly probe: boolean
+  /** Whose call it was. */
+  readonly source: string
+  readonly nowMs: number
+}
 
 export type Admission =
   | { readonly _tag: "Admitted"; readonly state: BreakerState; readonly probe: boolean }
@@ -49,38 +55,41 @@ export const admit = (state: BreakerState, nowMs: number, settings: BreakerSetti
 
 const opened = (pauseMs: number, nowMs: number): BreakerState => ({ _tag: "Open", untilMs: nowMs + pauseMs, pauseMs })
 
-/** A failure that is not the provider's fault proves that the provider answers. */
-const healthy = (report: CallReport): boolean =>
-  report._tag === "Succeeded" || (report._tag === "Failed" && !errorTable[report.kind].unhealthy)
-
-const afterProbe = (
-  state: { readonly pauseMs: number },
-  report: CallReport,
-  nowMs: number,
-  settings: BreakerSettings
-) => {
-  // An abandoned probe leaves the question open: the next call asks it again, at once.
-  if (report._tag === "Abandoned") return { _tag: "Open", untilMs: nowMs, pauseMs: state.pauseMs } as const
-  return healthy(report) ? closedBreaker : opened(Math.min(state.pauseMs * 2, settings.openMsMax), nowMs)
+const afterProbe = (pauseMs: number, report: CallReport, nowMs: number, settings: BreakerSettings): BreakerState => {
+  if (report === "up") return closedBreaker
+  // A probe that showed nothing leaves the question open: the next call asks it again, at once.
+  return report === "unknown"
+    ? { _tag: "Open", untilMs: nowMs, pauseMs }
+    : opened(Math.min(pauseMs * 2, settings.openMsMax), nowMs)
 }
 
-/** Folds the end of a call in. `probe` is what its admission said: late ends of older calls change nothing. */
+const afterFailure = (
+  state: Extract<BreakerState, { readonly _tag: "Closed" }>,
+  { nowMs, source }: EndedCall,
+  settings: BreakerSettings
+): BreakerState => {
+  const failures = Math.min(state.failures + 1, settings.failures)
+  const isNew = !state.sources.includes(source) && state.sources.length < settings.sources
+  const sources = isNew ? [...state.sources, source] : state.sources
+  return failures >= settings.failures && sources.length >= settings.sources
+    ? opened(settings.openMs, nowMs)
+    : { _tag: "Closed", failures, sources }
+}
+
+/** Folds the end of a call in. */
 export const record = (
   state: BreakerState,
   report: CallReport,
-  call: { readonly probe: boolean; readonly nowMs: number },
+  call: EndedCall,
   settings: BreakerSettings = breakerDefaults
 ): BreakerState => {
   switch (state._tag) {
-    case "Closed": {
-      if (report._tag === "Abandoned") return state
-      if (healthy(report)) return closedBreaker
-      const failures = state.failures + 1
-      return failures >= settings.failures ? opened(settings.openMs, call.nowMs) : { _tag: "Closed", failures }
-    }
+    case "Closed":
+      if (report === "unknown") return state
+      return report === "up" ? closedBreaker : afterFailure(state, call, settings)
     case "Open":
       return state
     case "Probing":
-      return call.probe ? afterProbe(state, report, call.nowMs, settings) : state
+      return call.probe ? afterProbe(state.pauseMs, report, call.nowMs, settings) : state
   }
 }

@@ -5,8 +5,11 @@ import * as Data from "effect/Data"
 export interface ErrorTraits {
   /** Whether the same request may succeed later. */
   readonly retryable: boolean
-  /** Whether it says something about the provider's health (and moves its circuit breaker). */
-  readonly unhealthy: boolean
+  /**
+   * What it says about the provider itself, for its circuit breaker: that it is down, that it answers, or nothing,
+   * because one conversation's request, limits or connection may be all there is to it.
+   */
+  readonly provider: "down" | "up" | "unknown"
   /** Nothing was answered, and waiting may help: the same request is tried again for a long time. */
   readonly outage?: true
   /** Waiting does not help, a person does: a key to set, a bill to pay. */
@@ -14,31 +17,37 @@ export interface ErrorTraits {
 }
 
 export const errorTable = {
-  rate_limited: { retryable: true, unhealthy: false, outage: true },
-  quota_exceeded: { retryable: false, unhealthy: false, needsPerson: true },
-  overloaded: { retryable: true, unhealthy: true, outage: true },
-  server_error: { retryable: true, unhealthy: true, outage: true },
-  authentication: { retryable: false, unhealthy: false, needsPerson: true },
-  invalid_request: { retryable: false, unhealthy: false },
-  context_exceeded: { retryable: false, unhealthy: false },
+  rate_limited: { retryable: true, provider: "up", outage: true },
+  quota_exceeded: { retryable: false, provider: "up", needsPerson: true },
+  overloaded: { retryable: true, provider: "down", outage: true },
+  server_error: { retryable: true, provider: "down", outage: true },
+  authentication: { retryable: false, provider: "up", needsPerson: true },
+  invalid_request: { retryable: false, provider: "up" },
+  context_exceeded: { retryable: false, provider: "up" },
   /** An image or a file of the request: it is tried again without any. */
-  attachment_refused: { retryable: true, unhealthy: false },
-  truncated: { retryable: true, unhealthy: true },
-  timeout: { retryable: true, unhealthy: true, outage: true },
-  connection: { retryable: true, unhealthy: true, outage: true },
-  refusal: { retryable: false, unhealthy: false },
-  content_filter: { retryable: false, unhealthy: false },
-  malformed_response: { retryable: true, unhealthy: true },
+  attachment_refused: { retryable: true, provider: "up" },
+  truncated: { retryable: true, provider: "unknown" },
+  timeout: { retryable: true, provider: "unknown", outage: true },
+  connection: { retryable: true, provider: "down", outage: true },
+  refusal: { retryable: false, provider: "up" },
+  content_filter: { retryable: false, provider: "up" },
+  malformed_response: { retryable: true, provider: "unknown" },
   /** The circuit of this provider is open: nothing was sent. */
-  circuit_open: { retryable: true, unhealthy: false, outage: true },
+  circuit_open: { retryable: true, provider: "unknown", outage: true },
   /** Too many calls wait for this provider: nothing was sent. */
-  queue_full: { retryable: true, unhealthy: false, outage: true }
+  queue_full: { retryable: true, provider: "unknown", outage: true }
 } as const satisfies Record<string, ErrorTraits>
 
 export type ErrorKind = keyof typeof errorTable
 
 /** What is known about a kind of error. */
 export const traitsOf = (kind: ErrorKind): ErrorTraits => errorTable[kind]
+
+/** What a failure says about the provider itself; a status says more than the kind. */
+export const providerHealth = ({ kind, status }: ProviderError): ErrorTraits["provider"] => {
+  if (status !== undefined) return status >= 500 ? "down" : "up"
+  return errorTable[kind].provider
+}
 
 export const errorKinds = Object.keys(errorTable) as ReadonlyArray<ErrorKind>
 

@@ -39,17 +39,17 @@ export const limits = {
   outputTokensUnknownModel: 8192,
   /** Longest error text taken over from a provider. */
   errorMessageCharsMax: 2000,
-  /** Delays before the first, second, … retry of a model call. Their number is the number of retries. */
-  retryDelaysMs: [250, 1000] as ReadonlyArray<number>,
   /** Share of the delay that is added at random, so that many agents do not come back at once. */
   retryJitter: 0.25,
-  /** A provider that asks for a longer pause than this is not waited for. */
-  retryAfterMsMax: 120_000,
-  /** Failures in a row that open the circuit of a provider. */
+  /** Failures in a row, of so many conversations at least, that open the circuit of a provider. */
   breakerFailures: 5,
+  breakerSources: 2,
   /** First pause of an open circuit; doubles with every failed probe. */
   breakerOpenMs: 5_000,
   breakerOpenMsMax: 120_000,
+  /** Calls that are held look this often whether it is their turn, which comes to one after the other at this distance. */
+  breakerLookMs: 250,
+  breakerTryEveryMs: 1_000,
   /** Calls in flight per provider; further ones wait in order. */
   concurrentCalls: 64,
   /** Calls waiting per provider; one more is refused with `queue_full`. */

@@ -1,11 +1,10 @@
-// The pieces around a model call, separate so that the conversation can own the loop: a limiter that waits, a
-// guard with the circuit breaker, the retry policy (RetryPolicy). `resilient` composes them for simple users.
+// The pieces around a model call, separate because the conversation owns the loop of retries: a limiter that waits, and
+// a guard with the circuit breaker, which holds calls while the provider is down.
 
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import {
   admit,
@@ -16,12 +15,8 @@ import {
   closedBreaker,
   record
 } from "./Breaker.ts"
-import { type CallLimits, type Completed, call } from "./Call.ts"
-import type { ModelRequest } from "./Canonical.ts"
-import { ProviderError, providerError } from "./Errors.ts"
+import { ProviderError, providerError, providerHealth } from "./Errors.ts"
 import { limits } from "./Limits.ts"
-import type { ModelProvider, Sink } from "./Provider.ts"
-import { type RetrySettings, retryDefaults, retryPolicy } from "./RetryPolicy.ts"
 
 export interface LimiterSettings {
   readonly concurrent: number
@@ -62,77 +57,90 @@ export const makeLimiter = (provider: string, settings: LimiterSettings): Limite
   }
 }
 
+export const limiterDefaults: LimiterSettings = {
+  concurrent: limits.concurrentCalls,
+  waitingMax: limits.waitingCallsMax
+}
+
+/** How the circuit of a provider stands. */
+export interface Circuit {
+  readonly circuit: "closed" | "open" | "probing"
+  /** Failures in a row that say that the provider is down, while it is closed. */
+  readonly failures: number
+  /** When it is tried again, while it is open. */
+  readonly until_ms: number | null
+  /** Calls that wait for it. */
+  readonly held: number
+}
+
 export interface Guard {
-  /** Runs the call unless the circuit is open, and remembers how it went. */
-  readonly run: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | ProviderError, R>
+  /** Runs the call of a conversation unless the circuit is open, and remembers how it went. */
+  readonly run: <A, E, R>(source: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | ProviderError, R>
+  /** Holds a call until it is its turn to be tried: when the circuit is closed again, or as the one that finds out. */
+  readonly ready: Effect.Effect<void>
   readonly state: () => BreakerState
+  readonly circuit: () => Circuit
 }
 
 const reportOf = (exit: Exit.Exit<unknown, unknown>): CallReport => {
-  if (Exit.isSuccess(exit)) return { _tag: "Succeeded" }
+  if (Exit.isSuccess(exit)) return "up"
   const failure = exit.cause.reasons.find(Cause.isFailReason)?.error
-  return failure instanceof ProviderError ? { _tag: "Failed", kind: failure.kind } : { _tag: "Abandoned" }
+  // One that we interrupted says nothing about the provider.
+  return failure instanceof ProviderError ? providerHealth(failure) : "unknown"
 }
+
+const circuitOf = (state: BreakerState, held: number): Circuit => ({
+  circuit: state._tag === "Closed" ? "closed" : state._tag === "Open" ? "open" : "probing",
+  failures: state._tag === "Closed" ? state.failures : 0,
+  until_ms: state._tag === "Open" ? state.untilMs : null,
+  held
+})
 
 export const makeGuard = (provider: string, settings: BreakerSettings = breakerDefaults): Guard => {
   let state: BreakerState = closedBreaker
+  let held = 0
+  /** Those that are held come one by one, so that not all of them are turned away by the one that finds out. */
+  let nextTryMs = 0
   const enter = Effect.flatMap(Clock.currentTimeMillis, (nowMs) => {
     const admission = admit(state, nowMs, settings)
     if (admission._tag === "Admitted") {
       state = admission.state
       return Effect.succeed(admission.probe)
     }
-    const message = `${provider} failed repeatedly; nothing is sent to it for now`
+    const message = `${provider} failed for several conversations; nothing is sent to it until it is tried again`
     return Effect.fail(providerError({ kind: "circuit_open", provider, message, retryAfterMs: admission.retryAfterMs }))
   })
-  const leave = (probe: boolean, exit: Exit.Exit<unknown, unknown>) =>
+  const leave = (source: string, probe: boolean, exit: Exit.Exit<unknown, unknown>) =>
     Effect.map(Clock.currentTimeMillis, (nowMs) => {
-      state = record(state, reportOf(exit), { probe, nowMs }, settings)
+      state = record(state, reportOf(exit), { probe, source, nowMs }, settings)
     })
-  return { run: (effect) => Effect.acquireUseRelease(enter, () => effect, leave), state: () => state }
-}
-
-export interface RetryScheduled {
-  /** Which retry this will be: 1 for the first. */
-  readonly attempt: number
-  readonly delayMs: number
-  readonly error: ProviderError
-}
-
-export interface ResilientOptions extends CallLimits {
-  readonly retry?: RetrySettings
-  readonly limiter?: Limiter
-  readonly guard?: Guard
-  /** Runs before the pause of a retry. What the failed attempt streamed is void from here on. */
-  readonly onRetry?: (retry: RetryScheduled) => Effect.Effect<void>
-}
-
-export type ResilientCall = (
-  request: ModelRequest,
-  sink: Sink,
-  options?: CallLimits & Pick<ResilientOptions, "onRetry">
-) => Effect.Effect<Completed, ProviderError>
-
-export const limiterDefaults: LimiterSettings = {
-  concurrent: limits.concurrentCalls,
-  waitingMax: limits.waitingCallsMax
-}
-
-/** A provider with limiter, breaker and retries around it. The slot is free while a retry waits. */
-export const resilient = (provider: ModelProvider, settings: ResilientOptions = {}): ResilientCall => {
-  const limiter = settings.limiter ?? makeLimiter(provider.name, limiterDefaults)
-  const guard = settings.guard ?? makeGuard(provider.name)
-  return Effect.fnUntraced(function* (request, sink, options = {}) {
-    const onRetry = options.onRetry ?? settings.onRetry
-    for (let attempt = 1; ; attempt++) {
-      const tried: ModelRequest = { ...request, metadata: { ...request.metadata, attempt } }
-      const once = limiter.run(guard.run(call(provider, tried, sink, { ...settings, ...options })))
-      const exit = yield* Effect.result(once)
-      if (exit._tag === "Success") return exit.success
-      const decision = retryPolicy(exit.failure, attempt, yield* Random.next, settings.retry ?? retryDefaults)
-      if (decision._tag === "GiveUp") return yield* exit.failure
-      if (onRetry !== undefined) yield* onRetry({ attempt, delayMs: decision.delayMs, error: exit.failure })
-      yield* Effect.sleep(decision.delayMs)
-    }
+  const isDue = (nowMs: number): boolean => {
+    if (state._tag === "Closed") return true
+    if (state._tag === "Probing" || nowMs < state.untilMs || nowMs < nextTryMs) return false
+    nextTryMs = nowMs + limits.breakerTryEveryMs
+    return true
+  }
+  const wait = Effect.gen(function* () {
+    while (!isDue(yield* Clock.currentTimeMillis)) yield* Effect.sleep(limits.breakerLookMs)
   })
+  return {
+    run: (source, effect) =>
+      Effect.acquireUseRelease(
+        enter,
+        () => effect,
+        (probe, exit) => leave(source, probe, exit)
+      ),
+    ready: Effect.acquireUseRelease(
+      Effect.sync(() => {
+        held += 1
+      }),
+      () => wait,
+      () =>
+        Effect.sync(() => {
+          held -= 1
+        })
+    ),
+    state: () => state,
+    circuit: () => circuitOf(state, held)
+  }
 }

@@ -171,7 +171,7 @@ const windowMs = (window: string): number => {
 const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context) => {
   const since = window === undefined ? undefined : context.nowMs() - windowMs(window)
   const within = since === undefined ? {} : { window: await context.shelf.figuresSince(since, id) }
-  if (id === undefined) return { ...context.figures(), ...within }
+  if (id === undefined) return { ...context.figures(), providers: context.conversations.circuits(), ...within }
   const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summaryOf(
     await context.conversations.state(id)
   )

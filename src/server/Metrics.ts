@@ -1,6 +1,7 @@
 // Figures of the process in the text format of Prometheus. Counters follow from durable runes and from what the sockets
 // do; gauges are asked for when somebody reads them.
 
+import type { Conversations } from "../conversation/Conversations.ts"
 import { makeView, type ViewFold } from "../conversation/Views.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 
@@ -136,9 +137,27 @@ export class Metrics {
       for (const [labels, value] of series) lines.push(`${name}${labels} ${value}`)
     }
     for (const [name, histogram] of this.histograms) lines.push(...renderHistogram(name, histogram))
-    for (const [name, value] of Object.entries(this.gauges())) lines.push(`# TYPE ${name} gauge`, `${name} ${value}`)
+    let last = ""
+    for (const [series, value] of Object.entries(this.gauges())) {
+      const [name] = series.split("{", 1)
+      if (name !== last) lines.push(`# TYPE ${name} gauge`)
+      last = name!
+      lines.push(`${series} ${value}`)
+    }
     return `${lines.join("\n")}\n`
   }
+}
+
+/** Series by provider, those of one name side by side. */
+export const circuitGauges = (circuits: ReturnType<Conversations["circuits"]>): Readonly<Record<string, number>> => {
+  const all = Object.entries(circuits).map(([provider, one]) => ({
+    label: `{provider=${JSON.stringify(provider)}}`,
+    one
+  }))
+  return Object.fromEntries([
+    ...all.map(({ label, one }) => [`provider_circuit_open${label}`, one.circuit === "closed" ? 0 : 1]),
+    ...all.map(({ label, one }) => [`provider_calls_held${label}`, one.held])
+  ])
 }
 
 const renderHistogram = (name: string, { count, counts, sum }: Histogram): ReadonlyArray<string> => {

@@ -18,7 +18,7 @@ import { type Health, Http } from "./Http.ts"
 import { answerJson, urlOf } from "./HttpAnswer.ts"
 import { Live, type LiveText } from "./Live.ts"
 import { describeError, type Log } from "./Log.ts"
-import { Metrics, type SeenEvent } from "./Metrics.ts"
+import { circuitGauges, Metrics, type SeenEvent } from "./Metrics.ts"
 import { Operator, type Services } from "./Operate.ts"
 import { PageBuffers } from "./PageBuffers.ts"
 import { logEvent, logExit } from "./StateLog.ts"
@@ -92,7 +92,8 @@ export class Server {
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
     const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
-    this.metrics = new Metrics(() => this.figures(), { onEvent })
+    const gauges = () => ({ ...this.figures(), ...circuitGauges(conversations.circuits()) })
+    this.metrics = new Metrics(gauges, { onEvent })
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {
       const fields = { conversation_id: conversationId, cause: describeError(error) }

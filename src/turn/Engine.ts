@@ -160,6 +160,10 @@ const startAgent = (options: EngineOptions, agentId: AgentId): Effect.Effect<voi
       )
   )
 
+/** A call that is held waits for its turn, and now and then for the machine to judge how long it may. */
+const held = ({ models }: EngineOptions, { held_by: provider }: Of<"RetryAfter">): Effect.Effect<void> =>
+  provider === undefined ? Effect.void : Effect.asVoid(Effect.timeoutOption(models.ready(provider), limits.heldLookMs))
+
 /** The work of one pending effect. */
 export const perform = (options: EngineOptions, pending: Pending): Effect.Effect<void> => {
   const { commands } = options
@@ -184,7 +188,7 @@ export const perform = (options: EngineOptions, pending: Pending): Effect.Effect
       return hook(options, pending)
     case "RetryAfter":
       return Effect.andThen(
-        sleepUntil(options, pending.due_ms),
+        Effect.andThen(sleepUntil(options, pending.due_ms), held(options, pending)),
         submit(commands, { _tag: "RetryDue", agent_id: pending.agent_id })
       )
     case "FinishClosing":

@@ -26,6 +26,8 @@ export const limits = {
   windUpMs: 2_000,
   /** How long a tool or hook may outlive its own limit before its turn is ended as stuck. */
   stuckGraceMs: 15_000,
+  /** A call that is held because its provider is down is judged anew this often. */
+  heldLookMs: 300_000,
   /** Longest time a timer can be set for. */
   timerMsMax: 2_147_483_647,
   /** Whoever waits for a time that is on record looks at the wall clock this often: it may have been set. */

@@ -145,6 +145,7 @@ const reportFailure = (
     delay_ms: retryDelayMs(error, llmRetryDelayMs(pending.attempt), options.random()),
     provider,
     ...(outage === true ? { outage } : {}),
+    ...(kind === "circuit_open" ? { held: true } : {}),
     ...(needsPerson === true ? { waits_for: "person" as const } : {}),
     ...(isSomething(used.usage) ? used : {})
   } as const
@@ -218,7 +219,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const request = yield* build
     const place = { agentId: pending.agent_id, resolved, purse }
     const spoken = options.compaction.ensureRoom(place, request, build).pipe(
-      Effect.flatMap((fitting) => options.models.run(resolved.provider.name, speak(options, attempt, fitting))),
+      Effect.flatMap((fitting) =>
+        options.models.run(resolved.provider.name, options.commands.conversationId, speak(options, attempt, fitting))
+      ),
       // Outside of the breaker: once the answer is on record this work is over and stopped, which says nothing about
       // the provider. It did answer.
       Effect.flatMap(({ heard, stopReason }) => receive(options, attempt, heard, stopReason)),

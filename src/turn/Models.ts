@@ -5,7 +5,14 @@ import * as Result from "effect/Result"
 import type { Catalogue } from "../provider/Catalogue.ts"
 import { type ProviderError, providerError } from "../provider/Errors.ts"
 import type { Registry, ResolvedModel } from "../provider/Registry.ts"
-import { type Guard, type Limiter, limiterDefaults, makeGuard, makeLimiter } from "../provider/Resilience.ts"
+import {
+  type Circuit,
+  type Guard,
+  type Limiter,
+  limiterDefaults,
+  makeGuard,
+  makeLimiter
+} from "../provider/Resilience.ts"
 
 interface Access {
   readonly limiter: Limiter
@@ -35,13 +42,28 @@ export class Models {
     })
   }
 
-  /** Runs a call when it is its turn and the provider is not known to be down. */
-  run<A, E>(provider: string, body: Effect.Effect<A, E>): Effect.Effect<A, E | ProviderError> {
+  /** Runs a conversation's call when it is its turn and the provider is not known to be down. */
+  run<A, E>(provider: string, source: string, body: Effect.Effect<A, E>): Effect.Effect<A, E | ProviderError> {
+    const { guard, limiter } = this.accessTo(provider)
+    return limiter.run(guard.run(source, body))
+  }
+
+  /** Holds a call of which nothing was sent until the provider may be tried. */
+  ready(provider: string): Effect.Effect<void> {
+    return this.accessTo(provider).guard.ready
+  }
+
+  /** How the circuits of the providers stand that were asked for something. */
+  circuits(): Readonly<Record<string, Circuit>> {
+    return Object.fromEntries([...this.access].map(([provider, { guard }]) => [provider, guard.circuit()]))
+  }
+
+  private accessTo(provider: string): Access {
     let access = this.access.get(provider)
     if (access === undefined) {
       access = { limiter: makeLimiter(provider, limiterDefaults), guard: makeGuard(provider) }
       this.access.set(provider, access)
     }
-    return access.limiter.run(access.guard.run(body))
+    return access
   }
 }

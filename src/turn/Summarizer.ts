@@ -80,7 +80,8 @@ const promptOf = (charsMax: number): string =>
  */
 const isTriedAgain = (state: ConversationState, agent: AgentState, error: ProviderError): boolean => {
   const { needsPerson, outage } = traitsOf(error.kind)
-  if (needsPerson === true) return true
+  // Nothing was sent where the circuit is open: the whole call is held.
+  if (needsPerson === true || error.kind === "circuit_open") return true
   if (!error.retryable || agent.turn === null) return false
   const { failing_since_ms: sinceMs, llm_failures: failures } = agent.turn
   const usual = outage === true ? undefined : machineLimits.maxLlmRetries
@@ -198,7 +199,10 @@ export class Summarizer {
       Effect.ensuring(Effect.sync(() => streams.delete(gathering)))
     )
     const announced = announce(commands, { agentId, requestId, resolved, purse, estimate, purpose: "summary" })
-    return Effect.map(models.run(resolved.provider.name, Effect.andThen(announced, answered)), () => heard.text)
+    return Effect.map(
+      models.run(resolved.provider.name, commands.conversationId, Effect.andThen(announced, answered)),
+      () => heard.text
+    )
   }
 }
 

@@ -2,8 +2,11 @@
 // not known is never shown as zero. Method: conversations told command by command, ended in every way the machine knows.
 // Verifies: INV-AGENT-BUDGET
 import { describe, expect, it } from "vitest"
+import { pendingEffects } from "#src/machine/Effects.ts"
+import { limits } from "#src/machine/Limits.ts"
 import { costText } from "#src/machine/PlanSummary.ts"
 import { settlementOf } from "#src/machine/Settlement.ts"
+import { attentionItems } from "#src/machine/Supervision.ts"
 import { makeRequestId } from "#src/rune/Ids.ts"
 import type { Usage } from "#src/rune/kinds/shared.ts"
 import { addTo, addTotals, costUsd, noUsage, shownUsage, usageOf } from "#src/rune/UsageTotals.ts"
@@ -173,5 +176,46 @@ describe("a sum", () => {
       reasoning_tokens: 1,
       estimated: true
     })
+  })
+})
+
+describe("a call that is held because its provider is down", () => {
+  const held = (story: Story, more = {}) => {
+    const circuit = { error_type: "circuit_open", message: "down", retryable: true, source: "harness" } as const
+    const fields = { agent_id: story.root, error: circuit, outage: true, held: true, provider: "p", delay_ms: 10 }
+    return story.run({ _tag: "FailModelCall", ...fields, ...more })
+  }
+
+  it("is no failure, whatever the limits of the conversation are, and another piece of work each time", () => {
+    const story = new Story().ready({ limits: { max_llm_retries: 0, llm_retry_ms: 0 } })
+    story.post("go")
+    const keys = new Set<string>()
+    for (let times = 1; times <= 3; times++) {
+      for (const { key } of pendingEffects(story.state)) keys.add(key)
+      expect(held(story)).toEqual(["turn.retry_scheduled"])
+      expect(story.runes.at(-1)?.payload).toMatchObject({ held: true, attempt: 1 })
+      expect(story.turn).toMatchObject({ llm_failures: 0, holds: times, retry: { held: true } })
+      expect(pendingEffects(story.state)).toMatchObject([{ _tag: "RetryAfter", held_by: "p" }])
+      for (const { key } of pendingEffects(story.state)) keys.add(key)
+      expect(attentionItems(story.state)).toMatchObject([{ type: "provider" }])
+      story.run({ _tag: "RetryDue", agent_id: story.root })
+    }
+    expect(keys.size).toBe(6)
+  })
+
+  it("waits without a name where nobody said which provider it is", () => {
+    const story = new Story().ready()
+    story.post("go")
+    held(story, { provider: undefined })
+    expect(pendingEffects(story.state)[0]).not.toHaveProperty("held_by")
+  })
+
+  it("is given up after as long as an outage is waited out", () => {
+    const story = new Story().ready()
+    story.post("go")
+    held(story)
+    story.run({ _tag: "RetryDue", agent_id: story.root })
+    story.nowMs += limits.llmRetryMs + 10
+    expect(held(story)).toEqual(["turn.error"])
   })
 })

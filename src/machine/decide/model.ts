@@ -141,11 +141,18 @@ export const outageMs = ({ plan, session }: ConversationState): number => {
   return effectiveLimits(session.config).llmRetryMs ?? (isGoal ? limits.llmRetryGoalMs : limits.llmRetryMs)
 }
 
+/** A call of which nothing was sent is no failure; it is held for as long as any outage would be waited out. */
+const isHeld = (sheet: Drafting, turn: TurnState): boolean => {
+  const patienceMs = Math.max(outageMs(sheet.state), limits.llmRetryMs)
+  return sheet.atMs - (turn.failing_since_ms ?? sheet.atMs) <= patienceMs
+}
+
 /**
  * Whether the call is tried again. A conversation that sets a number of retries has just these. Otherwise an outage is
  * waited out, what only a person can mend waits for one, and anything else is tried the usual number of times.
  */
 const isTriedAgain = (sheet: Drafting, { turn }: Running, command: Of<"FailModelCall">, delayMs: number): boolean => {
+  if (command.held === true) return isHeld(sheet, turn)
   const { error, outage, waits_for: waitsFor } = command
   const retriesMax = effectiveLimits(sheet.state.session.config).maxLlmRetries
   if (retriesMax !== undefined) return error.retryable && turn.llm_failures < retriesMax
@@ -169,7 +176,7 @@ const failCall = (sheet: Drafting, command: Of<"FailModelCall">): undefined => {
   }
   if (!isTriedAgain(sheet, running, command, delayMs)) return failTurn(sheet, running, error, { usage })
   const payload = {
-    attempt: retry + 1,
+    attempt: command.held === true ? retry : retry + 1,
     delay_ms: delayMs,
     target: { type: "llm" },
     error_type: error.error_type,
@@ -177,6 +184,7 @@ const failCall = (sheet: Drafting, command: Of<"FailModelCall">): undefined => {
     ...(error.source === undefined ? {} : { source: error.source }),
     ...(provider === undefined ? {} : { provider }),
     ...waits,
+    ...(command.held === true ? { held: true } : {}),
     ...(usage === undefined ? {} : { usage })
   } as const
   sheet.step(turnMachine, turn.status, { _tag: "ScheduleRetry", payload, place: placeOf(agent, turn) })

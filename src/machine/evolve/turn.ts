@@ -24,6 +24,7 @@ export const blankTurn = (turnId: TurnId): MutableTurn => ({
   started_ms: 0,
   model_calls: 0,
   llm_failures: 0,
+  holds: 0,
   failing_since_ms: null,
   request: null,
   abandoned_request_id: null,
@@ -53,7 +54,8 @@ export const blankRetry = (): MutableRetry => ({
   event_id: 0,
   scheduled_ms: 0,
   provider: null,
-  waits_for_person: true
+  waits_for_person: true,
+  held: false
 })
 
 const newHook = (planned: PlannedHook): MutableHook => ({
@@ -289,11 +291,13 @@ const retryHandlers: Pick<Handlers<"turn">, "turn.retry_scheduled" | "turn.retry
       event_id: rune.event_id,
       scheduled_ms: rune.ts_ms,
       provider: rune.payload.provider ?? null,
-      waits_for_person: rune.payload.waits_for === "person"
+      waits_for_person: rune.payload.waits_for === "person",
+      held: rune.payload.held === true
     }
     count(state, agent, turn, usage)
     if (target.type !== "llm") return
-    turn.llm_failures += 1
+    if (turn.retry.held) turn.holds += 1
+    else turn.llm_failures += 1
     turn.failing_since_ms ??= rune.ts_ms
     turn.abandoned_request_id = turn.request?.request_id ?? turn.abandoned_request_id
     turn.request = null

@@ -199,6 +199,8 @@ export const turnKinds = [
       ...Failure,
       /** Whom the turn waits for. */
       provider: Schema.optionalKey(Name),
+      /** Nothing was sent, because the provider is known to be down: no failure, and tried when it may be back. */
+      held: Schema.optionalKey(Schema.Boolean),
       /** Nothing but a person can help: there is no timer, `turn.retry` goes on. */
       waits_for: Schema.optionalKey(Schema.Literal("person")),
       /** What the abandoned call had used. */

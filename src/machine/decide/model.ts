@@ -141,7 +141,7 @@ export const outageMs = ({ plan, session }: ConversationState): number => {
   return effectiveLimits(session.config).llmRetryMs ?? (isGoal ? limits.llmRetryGoalMs : limits.llmRetryMs)
 }
 
-/** A call of which nothing was sent is no failure; it is held for as long as any outage would be waited out. */
+/** A call of which nothing was sent is no failure; it is held for so long as an outage would be waited out. */
 const isHeld = (sheet: Drafting, turn: TurnState): boolean => {
   const patienceMs = Math.max(outageMs(sheet.state), limits.llmRetryMs)
   return sheet.atMs - (turn.failing_since_ms ?? sheet.atMs) <= patienceMs

@@ -26,6 +26,7 @@ import {
 } from "./Errors.ts"
 import { limits } from "./Limits.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
+import { priceIssue } from "./PriceCheck.ts"
 import { type Employer, type Household, Resident, type Workers } from "./Resident.ts"
 import { type Thinner, Thinning } from "./Thinning.ts"
 
@@ -64,6 +65,8 @@ export interface ConversationsOptions {
   readonly workers: (employer: Employer) => Workers
   /** How the circuits of the providers stand. */
   readonly circuits?: () => Readonly<Record<string, Circuit>>
+  /** Whether the price of a model is known; of every one, unless told. */
+  readonly isPriced?: (model: string) => boolean
   /** Which directories can be workspaces; all of them, unless told. */
   readonly workspaceCheck?: WorkspaceCheck
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
@@ -172,6 +175,7 @@ export class Conversations {
       throw new CommandRefused({ refusal: { code: "bad_request", message: issue }, command: command._tag })
     }
     this.checkWorkspace(command.config, command._tag)
+    this.checkPrice(command, emptyConversation(id))
     const { answer, resident } = await this.pinned(id, async () => {
       const resident = await this.loadOrBegin(id)
       return { resident, answer: resident.actor.submit(command, idempotency) }
@@ -190,6 +194,15 @@ export class Conversations {
     if (message !== undefined) throw new CommandRefused({ refusal: { code: "bad_request", message }, command })
   }
 
+  /** Throws CommandRefused when a budget in dollars could not be held. */
+  private checkPrice(command: Command, state: ConversationState): void {
+    const { isPriced } = this.options
+    const message = isPriced === undefined ? undefined : priceIssue(command, state, isPriced)
+    if (message === undefined) return
+    const refusal = { code: "bad_request", message, data: { reason: "price_unknown", setting: "models" } } as const
+    throw new CommandRefused({ refusal, command: command._tag })
+  }
+
   private async loadOrBegin(id: ConversationId): Promise<Resident> {
     try {
       return await this.load(id)
@@ -203,6 +216,7 @@ export class Conversations {
   async submit(conversationId: string, command: Command, idempotency?: Idempotency): Promise<Submitted> {
     const { answer } = await this.pinned(conversationId, async () => {
       const { actor, state } = await this.load(conversationId)
+      this.checkPrice(command, state)
       if (command._tag === "SubmitGoal") this.checkWorkspace(state.session.config, command._tag)
       if (command._tag === "UpdateConfig")
         this.checkWorkspace({ ...state.session.config, ...command.changes }, command._tag)

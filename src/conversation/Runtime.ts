@@ -209,6 +209,7 @@ export const makeConversations = (options: RuntimeOptions): Conversations => {
     clock: options.clock,
     monotonicMs: shared.monotonicMs,
     intensity: options.intensity ?? defaultIntensity,
+    isPriced: (model) => options.registry.catalogue.lookup(model).price !== undefined,
     circuits: () => shared.models.circuits(),
     workers: (employer) => workersOf(shared, options.onLive, employer)
   })

@@ -202,6 +202,15 @@ const instructed = (options: ModelCallOptions, pending: CallModel, fullName: str
   })
 }
 
+/** Nothing is spent from a budget in dollars where nobody knows how much that is. */
+const priceUnknown = ({ fullName, provider }: ResolvedModel): ProviderError =>
+  providerError({
+    kind: "invalid_request",
+    provider: provider.name,
+    code: "price_unknown",
+    message: `a budget in dollars cannot be held for ${fullName}, whose price is not known: set its price under models in config.json, or give a budget in tokens`
+  })
+
 /** Runs the pending model call to its end. */
 export const callModel = (options: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -209,6 +218,7 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     if (Result.isFailure(found)) return yield* reportFailure(options, pending, found.failure)
     const resolved = found.success
     const purse = new Purse(options, { agentId: pending.agent_id, fullName: resolved.fullName })
+    if (purse.isUnheld) return yield* reportFailure(options, pending, priceUnknown(resolved))
     const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse }
     yield* toolsReady(options, pending)
     yield* tellLeftOut(options, pending)

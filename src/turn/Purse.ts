@@ -1,5 +1,6 @@
 // What one attempt at a model call may spend and has spent: on the call itself, and on those that sum up before it. They
 // are reserved beside each other; what each has used is on record with the next event about the turn.
+import { agentOf, pathOf } from "../machine/Select.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { estimateInputTokens, worstCaseUsage } from "../provider/Estimate.ts"
 import type { Usage as ProviderUsage } from "../provider/Provider.ts"
@@ -48,6 +49,15 @@ export class Purse {
       micro_usd: cost._tag === "Known" ? cost.microUsd : 0,
       tool_calls: 0
     }
+  }
+
+  /** A budget in dollars stands above this call, and the price of its model is not known: it could not be held. */
+  get isUnheld(): boolean {
+    const { commands, models } = this.options
+    if (models.catalogue.lookup(this.fullName).price !== undefined) return false
+    const state = commands.state()
+    const above = pathOf(state, this.agentId).map((id) => agentOf(state, id)?.budget)
+    return [state.session.config.budget, ...above].some((budget) => budget?.usd !== undefined)
   }
 
   /** What a request is charged with where its answer is cut off before anybody has counted. */

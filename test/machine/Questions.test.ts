@@ -45,6 +45,16 @@ describe("a question in the course of a call", () => {
     expect(askingCall(call)).toBeUndefined()
   })
 
+  it("keeps the form that its answer has to fit", () => {
+    const story = new Story().inBatch(callItem("bad__act", mcp))
+    story.start("call_1")
+    openCall(story, question)
+    const answer_schema = { type: "object", required: ["name"] }
+    const shown_as = { title: "bad asks" }
+    story.run({ _tag: "RequireApproval", call_id: question, policy_reason: "asked", shown_as, answer_schema })
+    expect(story.call(question).approval).toMatchObject({ answer_schema })
+  })
+
   it("ends with the result of the call", () => {
     const story = asked()
     const from = story.runes.length

@@ -85,9 +85,23 @@ export const machineMutants: ReadonlyArray<Mutant> = [
   {
     name: "runs effects again after a crash of the server",
     file: "src/machine/Recovery.ts",
-    find: 'call.status === "executing" && call.attempt > 0 && call.effect_class === "effect"',
-    replace: 'call.status === "executing" && call.attempt > 9 && call.effect_class === "effect"',
+    find: "call.attempt > 0 &&",
+    replace: "call.attempt > 9 &&",
     tests: [test("Recovery")]
+  },
+  {
+    name: "leaves a question of an MCP server in the inbox after a crash of the server",
+    file: "src/machine/Recovery.ts",
+    find: "...endAsked(sheet), ",
+    replace: "",
+    tests: [test("Questions")]
+  },
+  {
+    name: "leaves a question of an MCP server open when its call ends",
+    file: "src/machine/Decide.ts",
+    find: "  endQuestions(sheet)\n",
+    replace: "",
+    tests: [test("Questions")]
   },
   {
     name: "runs effect hooks again after a crash of the server",

@@ -42,7 +42,7 @@ export const sandboxMutants: ReadonlyArray<Mutant> = [
   {
     name: "takes a result from another connection than the one that registered the tool",
     file: "src/tool/remote/Desk.ts",
-    find: "const isOwner = holder === undefined || holder.connection === owner.connection",
+    find: "const isOwner = holder.connection === owner.connection",
     replace: "const isOwner = true",
     tests: ["test/e2e/remote.test.ts"]
   },

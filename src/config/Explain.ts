@@ -84,15 +84,23 @@ export const explainSettings = (
     value: directory,
     source: flag !== undefined && flag !== "" ? "flag" : isFromEnvironment ? "environment" : "default"
   }
-  const more = ["tokens", "host_names", "origins", "providers", "models", "mcp_servers", "instructions"].flatMap(
-    (name): ReadonlyArray<ExplainedSetting> => {
-      const value = file[name]
-      if (value === undefined) return []
-      const names = Array.isArray(value)
-        ? value.map((one) => String((one as { readonly name?: unknown } | null)?.name ?? one))
-        : Object.keys(value as object)
-      return [{ name, variable: "", value: names.join(", "), source: "config.json" }]
-    }
-  )
+  const more = [
+    "tokens",
+    "host_names",
+    "origins",
+    "providers",
+    "models",
+    "mcp_servers",
+    "instructions",
+    "llm_retry_ms",
+    "llm_retry_goal_ms"
+  ].flatMap((name): ReadonlyArray<ExplainedSetting> => {
+    const value = file[name]
+    if (value === undefined) return []
+    const names = Array.isArray(value)
+      ? value.map((one) => String((one as { readonly name?: unknown } | null)?.name ?? one))
+      : Object.keys(value as object)
+    return [{ name, variable: "", value: names.join(", "), source: "config.json" }]
+  })
   return [data, ...definitions.map((definition) => explain(definition, environment, file)), ...more]
 }

@@ -33,6 +33,9 @@ export interface ServerSettings {
   readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** What commands find besides the system, the runtimes and their workspace, and what they never find. */
   readonly sandbox: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
+  /** How long new conversations wait out an outage of a provider, unless they say so themselves. */
+  readonly llmRetryMs: number | undefined
+  readonly llmRetryGoalMs: number | undefined
   /** Which instruction files agents are told. */
   readonly instructions: InstructionSettings
 }
@@ -198,6 +201,11 @@ const sandboxOf = (value: unknown): ServerSettings["sandbox"] => {
   return { readable: pathsOf("sandbox.readable", readable), hidden: pathsOf("sandbox.hidden", hidden) }
 }
 
+const millisecondsOf = (setting: string, value: unknown): number | undefined => {
+  if (value === undefined || (typeof value === "number" && Number.isSafeInteger(value) && value >= 0)) return value
+  throw new SettingInvalid(setting, "it must be a whole number of milliseconds, 0 or more")
+}
+
 const directoryOf = (setting: string, value: unknown): string | undefined => {
   const path = textOf(setting, value)
   if (path !== undefined && !isAbsolute(path)) throw new SettingInvalid(setting, "it must be an absolute path")
@@ -256,6 +264,8 @@ const settingsIn = (environment: Environment, config: Config, flags: SettingFlag
     models: modelsOf(config["models"], (setting, reason) => new SettingInvalid(setting, reason)),
     mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),
     sandbox: sandboxOf(config["sandbox"]),
+    llmRetryMs: millisecondsOf("llm_retry_ms", config["llm_retry_ms"]),
+    llmRetryGoalMs: millisecondsOf("llm_retry_goal_ms", config["llm_retry_goal_ms"]),
     instructions: instructionsOf(config["instructions"], (setting, reason) => new SettingInvalid(setting, reason))
   }
 }

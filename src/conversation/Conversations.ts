@@ -5,6 +5,7 @@ import type * as Cause from "effect/Cause"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/Decide.ts"
 import { fold } from "../machine/Evolve.ts"
+import { type RetryDefaults, withRetryDefaults } from "../machine/Limits.ts"
 import { resolveAfterCrash } from "../machine/Recovery.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import type { Circuit } from "../provider/Resilience.ts"
@@ -65,6 +66,8 @@ export interface ConversationsOptions {
   readonly workers: (employer: Employer) => Workers
   /** How the circuits of the providers stand. */
   readonly circuits?: () => Readonly<Record<string, Circuit>>
+  /** How long new conversations wait out an outage of a provider, unless they say so themselves. */
+  readonly limitDefaults?: RetryDefaults
   /** Whether the price of a model is known; of every one, unless told. */
   readonly isPriced?: (model: string) => boolean
   /** Which directories can be workspaces; all of them, unless told. */
@@ -162,9 +165,10 @@ export class Conversations {
 
   /** Creates the conversation that the command names. */
   async create(
-    command: Extract<Command, { readonly _tag: "CreateConversation" }>,
+    given: Extract<Command, { readonly _tag: "CreateConversation" }>,
     idempotency?: Idempotency
   ): Promise<Submitted> {
+    const command = { ...given, config: withRetryDefaults(given.config, this.options.limitDefaults) }
     const id = command.conversation_id
     if (!isConversationId(id)) {
       const refusal = { code: "bad_request", message: `"${String(id).slice(0, 80)}" is no conversation id` } as const

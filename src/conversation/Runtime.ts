@@ -74,6 +74,7 @@ export interface RuntimeOptions {
   readonly random?: () => number
   readonly intensity?: RestartIntensity
   readonly workspaceCheck?: WorkspaceCheck
+  readonly limitDefaults?: NonNullable<ConversationsOptions["limitDefaults"]>
   /** Why no agent can begin in a directory. */
   readonly workspaceIssue?: WorkspaceCheck
   readonly runFork?: RunFork
@@ -189,6 +190,7 @@ const kept = [
   "mailboxMax",
   "reloadAfterMs",
   "workspaceCheck",
+  "limitDefaults",
   "onCrash",
   "onLogRefused",
   "onLoaded",

@@ -100,6 +100,8 @@ export interface EffectiveLimits {
   readonly maxLlmRetries: number | undefined
   /** Set by the conversation: how long an outage is waited out. */
   readonly llmRetryMs: number | undefined
+  /** The same while a goal is pursued, where that differs. */
+  readonly llmRetryGoalMs: number | undefined
   readonly maxToolRetries: number
   readonly llmTimeoutMs: number
   readonly llmFirstEventMs: number
@@ -114,6 +116,7 @@ export interface EffectiveLimits {
 export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => ({
   maxLlmRetries: config.limits?.max_llm_retries,
   llmRetryMs: config.limits?.llm_retry_ms,
+  llmRetryGoalMs: config.limits?.llm_retry_goal_ms ?? config.limits?.llm_retry_ms,
   maxToolRetries: config.limits?.max_tool_retries ?? limits.maxToolRetries,
   llmTimeoutMs: config.limits?.llm_timeout_ms ?? limits.llmTimeoutMs,
   llmFirstEventMs: config.limits?.llm_first_event_ms ?? limits.llmFirstEventMs,
@@ -127,6 +130,24 @@ export const effectiveLimits = (config: ConversationConfig): EffectiveLimits => 
 export const callTimeoutMs = (config: ConversationConfig, ownMs: number | null): number => {
   const given = config.limits?.tool_timeout_ms
   return given === undefined ? (ownMs ?? limits.toolTimeoutMs) : Math.min(ownMs ?? given, given)
+}
+
+/** What a server has instead of the limits above; what is left out is as it is there. */
+export interface RetryDefaults {
+  readonly llmRetryMs?: number | undefined
+  readonly llmRetryGoalMs?: number | undefined
+}
+
+/** The config of a new conversation under the defaults of its server. What it says itself about outages holds alone. */
+export const withRetryDefaults = (config: ConversationConfig, defaults: RetryDefaults = {}): ConversationConfig => {
+  const { llmRetryGoalMs, llmRetryMs } = defaults
+  const isTold = config.limits?.llm_retry_ms !== undefined || config.limits?.llm_retry_goal_ms !== undefined
+  if (isTold || (llmRetryMs === undefined && llmRetryGoalMs === undefined)) return config
+  const retry = {
+    llm_retry_ms: llmRetryMs ?? limits.llmRetryMs,
+    llm_retry_goal_ms: llmRetryGoalMs ?? limits.llmRetryGoalMs
+  }
+  return { ...config, limits: { ...config.limits, ...retry } }
 }
 
 /** Delay before the given retry (1 is the first): the listed ones, then twice the one before, up to the longest. */

@@ -56,6 +56,9 @@ export interface ServeOptions {
   readonly model?: string
   readonly providers?: RegistryConfig["providers"]
   readonly models?: RegistryConfig["models"]
+  /** How long new conversations wait out an outage, in a turn and while a goal is pursued, unless they say so. */
+  readonly llmRetryMs?: number | undefined
+  readonly llmRetryGoalMs?: number | undefined
   /** Value of a variable that holds a key. */
   readonly key?: (variable: string) => string | undefined
   readonly scenarios?: RegistryConfig["scenarios"]
@@ -199,6 +202,7 @@ const runtimeOf = (
     keepMedia: (bytes, mediaType) => store.blobs.keep(bytes, { mediaType }),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
     registry: registryOf(options, store),
+    limitDefaults: { llmRetryMs: options.llmRetryMs, llmRetryGoalMs: options.llmRetryGoalMs },
     tools,
     ...(prompts === undefined ? {} : { prompts }),
     ...(runner === undefined ? {} : { runner }),

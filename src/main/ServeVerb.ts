@@ -71,6 +71,8 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     models: settings.models,
+    llmRetryMs: settings.llmRetryMs,
+    llmRetryGoalMs: settings.llmRetryGoalMs,
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),
     ...(scenarios === undefined ? {} : { readText: scenarioReader(scenarios) }),

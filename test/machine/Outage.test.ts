@@ -3,9 +3,11 @@
  * person can mend waits for one; both are in front of whoever supervises. Verifies: INV-TURN-TERMINAL.
  */
 import { describe, expect, it } from "vitest"
+import { outageMs } from "#src/machine/decide/model.ts"
 import { checkInvariants } from "#src/machine/Invariants.ts"
-import { limits } from "#src/machine/Limits.ts"
+import { limits, withRetryDefaults } from "#src/machine/Limits.ts"
 import { attentionItems, attentionOf } from "#src/machine/Supervision.ts"
+import type { PlanId } from "#src/rune/Ids.ts"
 import type { ConversationConfig } from "#src/rune/kinds/shared.ts"
 import { PlanStory } from "../support/planStory.ts"
 import { Story, textItem } from "../support/story.ts"
@@ -116,5 +118,29 @@ describe("what only a person can mend", () => {
   it("ends the turn where nobody is to be waited for", () => {
     expect(stop(asked({ limits: { llm_retry_ms: 0 } }))).toEqual(["turn.error"])
     expect(stop(asked({ limits: { max_llm_retries: 2 } }))).toEqual(["turn.error"])
+  })
+})
+
+describe("how long an outage is waited out", () => {
+  const given = { limits: { max_tool_retries: 3 } }
+
+  it("is what the conversation says, else what its server does, else the default", () => {
+    expect(withRetryDefaults(given)).toBe(given)
+    expect(withRetryDefaults(given, {})).toBe(given)
+    const retry = { llm_retry_ms: 5, llm_retry_goal_ms: limits.llmRetryGoalMs }
+    expect(withRetryDefaults(given, { llmRetryMs: 5 })).toEqual({ limits: { max_tool_retries: 3, ...retry } })
+    expect(withRetryDefaults({}, { llmRetryGoalMs: 7 }).limits).toEqual({
+      llm_retry_ms: limits.llmRetryMs,
+      llm_retry_goal_ms: 7
+    })
+    for (const own of [{ llm_retry_ms: 1 }, { llm_retry_goal_ms: 1 }])
+      expect(withRetryDefaults({ limits: own }, { llmRetryMs: 5, llmRetryGoalMs: 7 }).limits).toEqual(own)
+  })
+
+  it("may differ while a goal is pursued", () => {
+    const story = new Story().ready({ limits: { llm_retry_ms: 5, llm_retry_goal_ms: 7 } })
+    expect(outageMs(story.state)).toBe(5)
+    story.run({ _tag: "SubmitGoal", payload: { plan_id: "plan_1" as PlanId, goal: "g", auto_start: false } })
+    expect(outageMs(story.state)).toBe(7)
   })
 })

@@ -138,7 +138,8 @@ const finalise = (sheet: Drafting, command: Of<"FinaliseResponse">): undefined =
 /** How long this conversation waits out an outage of a provider. */
 export const outageMs = ({ plan, session }: ConversationState): number => {
   const isGoal = plan !== null && !autonomy.terminal.includes(plan.status)
-  return effectiveLimits(session.config).llmRetryMs ?? (isGoal ? limits.llmRetryGoalMs : limits.llmRetryMs)
+  const { llmRetryGoalMs, llmRetryMs } = effectiveLimits(session.config)
+  return isGoal ? (llmRetryGoalMs ?? limits.llmRetryGoalMs) : (llmRetryMs ?? limits.llmRetryMs)
 }
 
 /** A call of which nothing was sent is no failure; it is held for so long as an outage would be waited out. */

@@ -111,6 +111,7 @@ export const PermissionPolicy = Schema.Struct({
 export const LimitOverrides = Schema.Struct({
   max_llm_retries: Schema.optionalKey(Count),
   llm_retry_ms: Schema.optionalKey(Count),
+  llm_retry_goal_ms: Schema.optionalKey(Count),
   max_tool_retries: Schema.optionalKey(Count),
   llm_timeout_ms: Schema.optionalKey(Ordinal),
   llm_first_event_ms: Schema.optionalKey(Ordinal),

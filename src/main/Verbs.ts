@@ -15,6 +15,7 @@ export interface Start {
 
 const local = () => import("../config/LocalServer.ts")
 const act = () => import("../cli/verbs/act.ts")
+const agents = () => import("../cli/verbs/agents.ts")
 const look = () => import("../cli/verbs/look.ts")
 const talk = () => import("../cli/verbs/talk.ts")
 const record = () => import("../cli/verbs/record.ts")
@@ -46,6 +47,11 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("interrupt", "ends the turn that runs", async () => (await act()).makeSimple(remoteParts(), "interrupt")),
   entry("pause", "lets a conversation start nothing new", async () => (await act()).makeSimple(remoteParts(), "pause")),
   entry("resume", "lets a paused or suspended conversation go on", async () => (await act()).makeResume(remoteParts())),
+  entry("retry", "tries a failed turn, call or hook again", async () => (await agents()).makeRetry(remoteParts())),
+  entry("budget", "sets what a conversation or an agent may use", async () =>
+    (await agents()).makeBudget(remoteParts())
+  ),
+  entry("agents", "lists, begins, tells and ends agents", async () => (await agents()).makeAgents(remoteParts())),
   entry("close", "ends a conversation for good", async () => (await act()).makeSimple(remoteParts(), "close")),
   entry("archive", "moves a closed conversation into the archive", async () =>
     (await act()).makeSimple(remoteParts(), "archive")

@@ -1,7 +1,7 @@
 // Goal: the table of options is the parser, the usage and the completions at once; audits and completions say what they
 // should. Method: verbs of the test's own, runes of the test's own, and bash itself for its script.
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -13,6 +13,7 @@ import type { AnyRune } from "#src/client/Client.ts"
 import { explainSettings, mask } from "#src/config/Explain.ts"
 import { createNamedToken, readNamedTokens, readServerInfo, removeNamedToken } from "#src/config/LocalServer.ts"
 import { verbs } from "#src/main/Verbs.ts"
+import { operationNames } from "#src/wire/Operations.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const verb = makeVerb({
@@ -71,8 +72,21 @@ describe("the verbs of the command", () => {
 
   it("are all those that were promised", () => {
     const promised =
-      "serve demo goal plan chat send steer tail ls show approve deny interrupt pause resume close archive restore fork replay verify repair export stats audit policy doctor hooks token config bench completions"
+      "serve demo goal plan chat send steer tail ls show approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token config bench completions"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
+  })
+
+  it("cover every operation that is for people", () => {
+    const folder = new URL("../../src/cli/", import.meta.url)
+    const sources = readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts"))
+      .map((path) => readFileSync(new URL(path, folder), "utf8"))
+      .join("\n")
+    // Of clients that run tools, of programs that bring agents, of followers; `token` works on the files themselves.
+    const ofPrograms =
+      /^(tool\.(register|result)|harness\.\w+|(attention\.)?subscribe|unsubscribe|attention\.list|server\.stop|token\.\w+)$/
+    const missing = operationNames.filter((name) => !ofPrograms.test(name) && !sources.includes(`"${name}"`))
+    expect(missing).toEqual([])
   })
 
   it("are all described", () => {

@@ -52,6 +52,21 @@ describe("a conversation at the command line", () => {
     expect(json(["stats", id])).toMatchObject({ turns: 1 })
   })
 
+  it("has agents, a budget, and turns that are tried again", () => {
+    const { conversation_id: id } = json(["send", "--new", "--wait", "--model", "scripted/echo", "hello"])
+    const { agent_id: worker } = json(["agents", id, "--spawn", "worker"])
+    json(["agents", id, "--tell", worker, "and you"])
+    expect(json(["agents", id]).items).toHaveLength(2)
+    expect(echs(["agents", id]).stdout).toContain(`${worker}  worker`)
+    json(["agents", id, "--kill", worker])
+    expect(json(["budget", id, "--tokens", "1000000", "--usd", "0.5"])).toMatchObject({ conversation_id: id })
+    expect(echs(["budget", id])).toMatchObject({ code: 2 })
+    // Nothing of it failed.
+    expect(echs(["retry", id]).code).toBe(6)
+    expect(echs(["retry", id, "call_1"]).code).toBe(5)
+    expect(echs(["retry", id, "hookrun_1"]).code).toBe(5)
+  })
+
   it("shows what its model is told, and tells nobody's terminal what to do", () => {
     writeFileSync(join(workspace, "AGENTS.md"), "a-rule\u001b[2J of this place\n")
     const { conversation_id: id } = json(["send", "--new", "--wait", "--model", "scripted/echo", "told"])

@@ -197,13 +197,17 @@ export const makeResume = (parts: RemoteParts): Verb =>
     example: "echs resume last",
     run: async ({ answer, client, positionals: [named = ""], values }) => {
       const id = await findConversation(client, named)
-      const { state } = await client.call("conversation.get", { conversation_id: id })
+      const { reason, state } = await client.call("conversation.get", { conversation_id: id })
+      const isSpent = state === "suspended" && reason === "budget_exhausted"
       const op = state === "suspended" ? "conversation.unsuspend" : "conversation.resume"
       const changed = await client.call(op, {
         conversation_id: id,
         ...(values.reason === undefined ? {} : { reason: values.reason })
       })
-      answer({ conversation_id: id, ...changed }, () => `${id} goes on\n`)
+      const hint = isSpent
+        ? `its budget was used up, and it stops again unless that was raised: echs budget ${id} --tokens N\n`
+        : ""
+      answer({ conversation_id: id, ...changed }, () => `${id} goes on\n${hint}`)
       return exitCode.done
     }
   })

@@ -23,6 +23,15 @@ const settings = () => import("../cli/verbs/settings.ts")
 
 const entry = (name: string, summary: string, load: VerbEntry["load"]): VerbEntry => ({ name, summary, load })
 
+/** What works in a conversation. */
+const workVerbs = (): ReadonlyArray<VerbEntry> => [
+  entry("retry", "tries a failed turn, call or hook again", async () => (await agents()).makeRetry(remoteParts())),
+  entry("budget", "sets what a conversation or an agent may use", async () =>
+    (await agents()).makeBudget(remoteParts())
+  ),
+  entry("agents", "lists, begins, tells and ends agents", async () => (await agents()).makeAgents(remoteParts()))
+]
+
 export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("demo", "shows in some seconds what ECHS does: no key, no network, nothing left behind", () => loadDemo(start)),
   entry("serve", "runs the server on a data directory until it is told to stop", loadServe),
@@ -47,11 +56,7 @@ export const verbs = (start: Start): ReadonlyArray<VerbEntry> => [
   entry("interrupt", "ends the turn that runs", async () => (await act()).makeSimple(remoteParts(), "interrupt")),
   entry("pause", "lets a conversation start nothing new", async () => (await act()).makeSimple(remoteParts(), "pause")),
   entry("resume", "lets a paused or suspended conversation go on", async () => (await act()).makeResume(remoteParts())),
-  entry("retry", "tries a failed turn, call or hook again", async () => (await agents()).makeRetry(remoteParts())),
-  entry("budget", "sets what a conversation or an agent may use", async () =>
-    (await agents()).makeBudget(remoteParts())
-  ),
-  entry("agents", "lists, begins, tells and ends agents", async () => (await agents()).makeAgents(remoteParts())),
+  ...workVerbs(),
   entry("close", "ends a conversation for good", async () => (await act()).makeSimple(remoteParts(), "close")),
   entry("archive", "moves a closed conversation into the archive", async () =>
     (await act()).makeSimple(remoteParts(), "archive")

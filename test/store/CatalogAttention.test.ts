@@ -8,6 +8,7 @@ import { emptyConversation } from "#src/machine/State.ts"
 import { attentionItems, attentionOf } from "#src/machine/Supervision.ts"
 import type { CallId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
+import { shownUsage } from "#src/rune/UsageTotals.ts"
 import { CatalogDatabase, MEMORY } from "#src/store/CatalogDatabase.ts"
 import { foldRow } from "#src/store/CatalogFold.ts"
 import { emptyRow, rowOf } from "#src/store/CatalogRow.ts"
@@ -36,7 +37,7 @@ const holdPrefixes = (runes: ReadonlyArray<AnyRune>, label: string, seen: Map<st
     expect(shown.attention, at).toBe(attentionOf(state))
     expect(shown.state, at).toBe(state.session.status)
     expect(shown.turns, at).toBe(state.turns)
-    expect({ ...shown.usage, usd: 0 }, at).toEqual({ ...state.usage, usd: 0 })
+    expect({ ...shown.usage, usd: 0 }, at).toEqual({ ...shownUsage(state.usage), usd: 0 })
     const types = new Set(attentionItems(state).map(({ type }) => type))
     const isOver = shown.state === "closed" || shown.state === "archived"
     if (!isOver && shown.state !== "suspended") {

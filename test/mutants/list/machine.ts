@@ -148,7 +148,7 @@ export const machineMutants: ReadonlyArray<Mutant> = [
   {
     name: "runs the hooks of a batch out of order",
     file: "src/machine/decide/batch.ts",
-    find: 'if (turn.status !== "hooks_running" || first !== hook) {',
+    find: "if (nextHook(sheet.state) !== hook) {",
     replace: 'if (turn.status !== "hooks_running") {',
     tests: [test("Turn"), test("Corners")]
   },

@@ -78,7 +78,7 @@ export const policyMutants: ReadonlyArray<Mutant> = [
   {
     name: "answers questions that the new permission does not cover",
     file: "src/conversation/Approvals.ts",
-    find: 'if ((await tools.authorize(state, call))._tag !== "Allow") return false',
+    find: "if (!(await this.isAllowed(state, call))) return false",
     replace: "",
     tests: ["test/conversation/Approvals.test.ts"]
   },

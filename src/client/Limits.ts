@@ -21,7 +21,9 @@ export const clientLimits = {
   /** Calls of this client's tools that are known to have begun; the oldest is forgotten first. */
   toolCallsRemembered: 4_096,
   /** How often the result of a tool is offered while the server does not take it yet. */
-  toolAnswerTriesMax: 6,
+  toolAnswerTriesMax: 60,
+  /** Between two of them: a server may take a while to stop, and the client to register with the next. */
+  toolAnswerPauseMaxMs: 1_000,
   /** First wait before connecting again, and the longest. */
   backoffFirstMs: 50,
   backoffMaxMs: 5_000

@@ -79,9 +79,9 @@ const kinds = ["tool.call", "tool.approved", "tool.started", "tool.result"]
 const asAnswer = (answer: ToolAnswer): { readonly status: "success" | "error"; readonly output: string } =>
   typeof answer === "string" ? { status: "success", output: answer } : answer
 
-/** What a result may be answered with while the tools are not yet registered on this connection. */
+/** What a result may be answered with while the server stops, or the tools are not yet registered on this connection. */
 const isTooSoon = (error: unknown): boolean =>
-  error instanceof RequestFailed && (error.code === "unauthorized" || error.code === "invalid_state")
+  error instanceof RequestFailed && ["unauthorized", "invalid_state", "busy"].includes(error.code)
 
 export class ToolRegistration implements RegisteredTools {
   private readonly host: ToolHost
@@ -241,7 +241,7 @@ export class ToolRegistration implements RegisteredTools {
       } catch (error) {
         // Over for the server: it had the result already, or wants none any more.
         if (!isTooSoon(error) || tries >= clientLimits.toolAnswerTriesMax) return
-        await pause(clientLimits.backoffFirstMs * 2 ** tries, signal)
+        await pause(Math.min(clientLimits.backoffFirstMs * 2 ** tries, clientLimits.toolAnswerPauseMaxMs), signal)
       }
     }
   }

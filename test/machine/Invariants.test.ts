@@ -505,4 +505,17 @@ describe("the names", () => {
     story.run({ _tag: "FinishClosing" })
     expect(checkInvariants(story.runes)).toEqual([])
   })
+
+  it("say nothing about a summary of nobody, and let one end the request for it", () => {
+    const story = new Story().ready()
+    story.post("go")
+    story.request()
+    const before = checkInvariants(story.runes)
+    story.tell("turn.compacted", { upto: 1, summary: "s" })
+    story.tell("turn.compacted", { upto: 1, summary: "s" }, { agent_id: "agt_nobody" as AgentId })
+    expect(checkInvariants(story.runes)).toEqual(before)
+    story.tell("turn.compacted", { upto: 1, summary: "s" }, { agent_id: story.root, turn_id: story.turn.turn_id })
+    story.tell("turn.assistant_delta", { content: "late" }, { agent_id: story.root, turn_id: story.turn.turn_id })
+    expect(checkInvariants(story.runes)).toMatchObject([{ invariant: "INV-TURN-ORDER" }])
+  })
 })

@@ -200,5 +200,19 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     find: "owner !== undefined && owner.agent_id !== state.session.root_agent_id",
     replace: "owner !== undefined && owner.agent_id === state.session.root_agent_id",
     tests: [test("Plan")]
+  },
+  {
+    name: "opens the circuit of a provider for what one conversation meets",
+    file: "src/provider/Breaker.ts",
+    find: "failures >= settings.failures && sources.length >= settings.sources",
+    replace: "failures >= settings.failures",
+    tests: ["test/provider/Resilience.test.ts"]
+  },
+  {
+    name: "takes a time-out for a provider that is down",
+    file: "src/provider/Errors.ts",
+    find: 'timeout: { retryable: true, provider: "unknown"',
+    replace: 'timeout: { retryable: true, provider: "down"',
+    tests: ["test/provider/Resilience.test.ts"]
   }
 ]

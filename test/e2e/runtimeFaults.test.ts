@@ -325,7 +325,8 @@ describe.each(formats)("over $name", (format) => {
 
   it("a model that nobody has heard of, or that cannot be one, is said so without asking anybody", async () => {
     script(whole(plainAnswer))
-    const talk = await open({}, { model: "nobody/model" })
+    const talk = await open({}, {})
+    await talk.submit({ _tag: "UpdateConfig", changes: { model: "nobody/model" } })
     await talk.post("please")
     expect(await talk.turns()).toMatchObject({ kind: "turn.error", payload: { error_type: "invalid_request" } })
     await talk.submit({ _tag: "UpdateConfig", changes: { model: "not a model" } })

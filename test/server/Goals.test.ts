@@ -97,7 +97,7 @@ describe("a plan over the wire", () => {
     expect((await socket.rune("plan.approved"))["payload"]).toMatchObject({ approver: "local", channel: "websocket" })
     await socket.rune("plan.goal_met")
     expect((await socket.error("plan.approve", plan)).code).toBe("invalid_state")
-    expect((await socket.error("plan.cancel", plan)).data).toEqual({ state: "goal_met" })
+    expect((await socket.error("plan.cancel", plan)).data).toMatchObject({ state: "goal_met" })
   })
 
   it("is cancelled with the words of whoever cancels it", async () => {

@@ -29,7 +29,7 @@ import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 import { Purse } from "./Purse.ts"
 import { hasAttachments } from "./Shown.ts"
-import { offerComplaints, offerTools } from "./ToolOffer.ts"
+import { offerComplaints, offerTools, type ToolOffer } from "./ToolOffer.ts"
 
 export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly models: Models
@@ -52,9 +52,11 @@ interface Attempt {
   readonly resolved: ResolvedModel
   readonly requestId: RequestId
   readonly purse: Purse
+  /** What the model is offered, and people were told of. */
+  readonly tools: ToolOffer["offered"]
 }
 
-const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId }: Attempt): ModelRequest => {
+const buildRequest = (options: ModelCallOptions, { pending, requestId, resolved, tools }: Attempt): ModelRequest => {
   const state = options.commands.state()
   const agent = agentOf(state, pending.agent_id)
   // An agent that is gone sends nothing: the request is only measured, and refused when it is announced.
@@ -62,7 +64,7 @@ const buildRequest = (options: ModelCallOptions, { pending, resolved, requestId 
   const { attempt, turn_id: turnId } = pending
   const { files = false, images = false } = options.models.catalogue.lookup(resolved.fullName)
   const sight = { files, images }
-  return turnRequest(state, agent, { requestId, resolved, tools: options.tools, turnId, attempt, sight })
+  return turnRequest(state, agent, { requestId, resolved, tools, turnId, attempt, sight })
 }
 
 /** The request with less of a message that is too long for the model. */
@@ -182,11 +184,16 @@ const toolsReady = ({ commands, tools }: ModelCallOptions, pending: CallModel): 
     : Effect.promise(async (signal) => tools.ready?.(commands.state(), pending.agent_id, signal))
 
 /** Tools that cannot be offered are told of before the model is asked without them. */
-const tellLeftOut = ({ commands, tools }: ModelCallOptions, { agent_id: agentId }: CallModel): Effect.Effect<void> =>
+const offerAndTell = (
+  { commands, tools }: ModelCallOptions,
+  { agent_id: agentId }: CallModel
+): Effect.Effect<ToolOffer["offered"]> =>
   Effect.promise(async () => {
     const state = commands.state()
-    for (const payload of offerComplaints(state, offerTools(tools, state, agentId)))
+    const offered = offerTools(tools, state, agentId)
+    for (const payload of offerComplaints(state, offered))
       await offer(commands, { _tag: "RecordSystemError", agent_id: agentId, payload })
+    return offered.offered
   })
 
 /** Puts on record what the agent has not been told yet about where it works; its requests are made of the record. */
@@ -219,9 +226,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const resolved = found.success
     const purse = new Purse(options, { agentId: pending.agent_id, fullName: resolved.fullName })
     if (purse.isUnheld) return yield* reportFailure(options, pending, priceUnknown(resolved))
-    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse }
     yield* toolsReady(options, pending)
-    yield* tellLeftOut(options, pending)
+    const tools = yield* offerAndTell(options, pending)
+    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse, tools }
     // Summing up takes notes with it: what they said is told again.
     const build = Effect.map(instructed(options, pending, resolved.fullName), () =>
       buildRequest(options, attempt)

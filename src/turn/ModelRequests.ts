@@ -3,15 +3,14 @@ import type { AgentState, ConversationState } from "../machine/State.ts"
 import type { Message, ModelRequest } from "../provider/Canonical.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { RequestId } from "../rune/Ids.ts"
-import type { ToolPort } from "../tool/Port.ts"
 import { assemble } from "./Messages.ts"
 import { naming, type Sight } from "./Shown.ts"
-import { offerTools } from "./ToolOffer.ts"
+import type { ToolOffer } from "./ToolOffer.ts"
 
 export interface RequestContext {
   readonly requestId: RequestId
   readonly resolved: ResolvedModel
-  readonly tools: ToolPort
+  readonly tools: ToolOffer["offered"]
   readonly turnId: string
   readonly attempt: number
   /** What the model can be shown; nothing, unless told. */
@@ -21,7 +20,7 @@ export interface RequestContext {
 /** The next request of the agent's turn. */
 export const turnRequest = (state: ConversationState, agent: AgentState, context: RequestContext): ModelRequest => {
   const { instructions, messages } = assemble(state, agent, context.sight)
-  const { offered: tools } = offerTools(context.tools, state, agent.agent_id)
+  const { tools } = context
   return {
     requestId: context.requestId,
     model: context.resolved.model,

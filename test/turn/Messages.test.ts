@@ -115,7 +115,7 @@ describe("a request", () => {
       fullName: "p/m"
     }
     const context = { requestId: "req_1" as never, resolved, turnId: "turn_1", attempt: 2 }
-    const without = turnRequest(story.state, story.agent, { ...context, tools: functionTools([]) })
+    const without = turnRequest(story.state, story.agent, { ...context, tools: [] })
     expect(without).not.toHaveProperty("tools")
     expect(without.metadata).toEqual({
       conversationId: story.conversationId,
@@ -124,7 +124,7 @@ describe("a request", () => {
       turnId: "turn_1",
       attempt: 2
     })
-    const one = functionTools([tool("look", async () => "")])
+    const one = functionTools([tool("look", async () => "")]).describe(story.state, story.root)
     expect(turnRequest(story.state, story.agent, { ...context, tools: one }).tools?.map(({ name }) => name)).toEqual([
       "look"
     ])

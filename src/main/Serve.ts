@@ -16,7 +16,6 @@ import { makeRegistry, type Registry, type RegistryConfig } from "../provider/Re
 import { secureIdSource } from "../rune/IdSource.ts"
 import type { ConversationId } from "../rune/Ids.ts"
 import { mediaLimits } from "../rune/Media.ts"
-import type { AnyRune } from "../rune/Rune.ts"
 import { type NamedToken, namedToken } from "../server/Auth.ts"
 import type { AttachmentPort } from "../server/Context.ts"
 import { describeError, type Log, type LogLevel, makeLog } from "../server/Log.ts"
@@ -150,12 +149,6 @@ const toolsOf = async ({ tools }: ServeOptions, store: Store, log: Log): Promise
   }
 }
 
-/** What the people of a conversation are told about the server, whoever runs it is told as well. */
-const logSystemError = (log: Log, { conversation_id, payload }: AnyRune): void => {
-  const { code, message } = payload as Readonly<Record<string, unknown>>
-  log.write("warn", "a conversation was told of an error", { conversation_id, code, message })
-}
-
 const registryOf = (options: ServeOptions, { blobs }: Store): Registry => {
   const { model, models, providers, readText, scenarios } = options
   return makeRegistry({
@@ -214,7 +207,6 @@ const runtimeOf = (
     onDurable: (conversationId, runes) => {
       door().server?.notice(conversationId, runes)
       door().traces?.notice(runes)
-      for (const rune of runes) if (rune.kind === "system.error") logSystemError(log, rune)
       notice?.(runes)
     },
     onCrash: (conversationId, work, cause) =>

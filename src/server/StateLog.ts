@@ -24,6 +24,10 @@ const runOf = ({ attempt, errorCode, hookName, runId, status, toolName }: SeenEv
 
 const wordOf: Readonly<Record<string, string>> = { Running: "started", Queued: "queued" }
 
+/** What the people of a conversation are told by the server itself, whoever runs it is told as well. */
+const ownWords = ({ kind, payload }: AnyRune): Fields =>
+  kind === "system.error" ? { error_message: (payload as { readonly message?: unknown }).message } : {}
+
 /** Writes one state event down. */
 export const logEvent = (log: Pick<Log, "write">, event: SeenEvent, rune: AnyRune): void => {
   const place = placeOf(rune, event.agentId)
@@ -41,7 +45,7 @@ export const logEvent = (log: Pick<Log, "write">, event: SeenEvent, rune: AnyRun
       break
     }
     case "session_error":
-      log.write("warn", "session error", given({ ...place, error_code: code, detail, retryable }))
+      log.write("warn", "session error", given({ ...place, error_code: code, detail, retryable, ...ownWords(rune) }))
       break
   }
 }

@@ -33,12 +33,18 @@ describe("models in the settings", () => {
     const price = { input: 500_000, cachedInput: 500_000, cacheWrite: 500_000, output: 2_000_000 }
     expect(catalogue.lookup("local/large")).toEqual({
       known: true,
+      isSizeAssumed: false,
       contextTokens: 131_072,
       maxOutputTokens: 4096,
       thinking: "none",
       price
     })
-    expect(catalogue.lookup("local/other")).toEqual({ ...unknownModel, known: true, contextTokens: 65_536 })
+    expect(catalogue.lookup("local/other")).toEqual({
+      ...unknownModel,
+      known: true,
+      contextTokens: 65_536,
+      isSizeAssumed: false
+    })
     expect(read(undefined)).toEqual({})
   })
 

@@ -208,6 +208,52 @@ describe("packing", () => {
   })
 })
 
+describe("what an interrupted packing left", () => {
+  it("is removed by the next one, also by a repair that unpacks", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await fill(disk, 20)
+    await runelog.seal("a")
+    const leave = async () => (await disk.open(`${segmentPath}.tmp`, "create")).close()
+    await leave()
+    await runelog.pack("a")
+    expect(await disk.exists(`${segmentPath}.tmp`)).toBe(false)
+    const file = await SegmentFile.open(disk, segmentPath, "write")
+    const before = await file.size()
+    await leave()
+    await file.truncate(1000)
+    expect([before > 1000, await file.size(), file.isPacked]).toEqual([true, 1000, false])
+    await file.close()
+  })
+})
+
+describe("packed blocks", () => {
+  it("are kept, few of them for all files together", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await fill(disk, 20)
+    await runelog.pack("a")
+    const files = await Promise.all(Array.from({ length: 20 }, () => SegmentFile.open(disk, segmentPath, "read")))
+    const bytes = Buffer.alloc(200)
+    for (const file of [...files, files[0]!, files[19]!]) {
+      expect(await file.read(bytes, 0, 200, 0)).toBe(200)
+      expect(bytes.toString("latin1", 0, 8)).toBe("ECHSSEG\n")
+    }
+    expect(await files[0]!.read(bytes, 0, 200, 10_000_000)).toBe(0)
+    for (const file of files) await file.close()
+  })
+
+  it("of which a file claims more than any has are not believed", async () => {
+    const disk = makeDiskMemory()
+    const runelog = await fill(disk, 20)
+    await runelog.pack("a")
+    await withFile(disk, segmentPath, async (file) => {
+      await file.write(Buffer.from([0xff, 0xff, 0xff, 0xff]), 0, 4, 140)
+    })
+    const file = await SegmentFile.open(disk, segmentPath, "read")
+    expect([await file.size(), file.isPacked]).toEqual([0, true])
+    await file.close()
+  })
+})
+
 describe("a segment file", () => {
   it("that is plain reads, writes and is cut as any file", async () => {
     const disk = makeDiskMemory()

@@ -72,12 +72,14 @@ const putHeader = (head: Buffer, plain: Buffer): void => {
 export interface Packed {
   /** Bytes of the segment that is in it; 0 when that is not known any more. */
   readonly bytes: number
+  /** Bytes of the file behind its last block, where nothing belongs: they read as zeros behind the seal. */
+  readonly surplusBytes: number
   readonly blockBytes: number
   /** Where each block begins, and where the last one ends. */
   readonly offsets: ReadonlyArray<number>
 }
 
-const unreadable: Packed = { bytes: 0, blockBytes: PACKED_BLOCK_BYTES, offsets: [0] }
+const unreadable: Packed = { bytes: 0, surplusBytes: 0, blockBytes: PACKED_BLOCK_BYTES, offsets: [0] }
 
 /** The table of a packed segment; nothing when the file is not packed. */
 export const openPacked = async (file: DiskFile): Promise<Packed | undefined> => {
@@ -96,7 +98,12 @@ export const openPacked = async (file: DiskFile): Promise<Packed | undefined> =>
   for (let block = 0; block < blocks; block++) {
     offsets.push(offsets[block]! + rest.view.getUint32(block * SIZE_BYTES, true))
   }
-  return { bytes: getU64(head.view, table.bytes), blockBytes: head.view.getUint32(table.blockBytes, true), offsets }
+  return {
+    bytes: getU64(head.view, table.bytes),
+    surplusBytes: Math.max((await file.size()) - offsets[blocks]!, 0),
+    blockBytes: head.view.getUint32(table.blockBytes, true),
+    offsets
+  }
 }
 
 /** One block as it was; zeros where it cannot be had. */

@@ -10,6 +10,12 @@ const UNPACK_BYTES = 1024 * 1024
 const kept = new Map<string, { readonly owner: SegmentFile; readonly bytes: Buffer }>()
 let opened = 0
 
+const fillZeros = (target: Uint8Array, start: number, bytes: number): number => {
+  if (bytes <= 0) return 0
+  target.fill(0, start, start + bytes)
+  return bytes
+}
+
 export class SegmentFile implements DiskFile {
   private readonly disk: Disk
   private readonly path: string
@@ -45,6 +51,8 @@ export class SegmentFile implements DiskFile {
   async read(target: Uint8Array, offset: number, length: number, position: number): Promise<number> {
     const packed = await this.look()
     if (packed === undefined) return this.file.read(target, offset, length, position)
+    const size = packed.bytes + packed.surplusBytes
+    if (position >= packed.bytes) return fillZeros(target, offset, Math.min(length, size - position))
     const end = Math.min(position + length, packed.bytes)
     let at = position
     while (at < end) {
@@ -55,7 +63,7 @@ export class SegmentFile implements DiskFile {
       target.set(part, offset + at - position)
       at += part.length
     }
-    return Math.max(at - position, 0)
+    return at - position + fillZeros(target, offset + at - position, Math.min(position + length, size) - at)
   }
 
   private async block(packed: Packed, block: number): Promise<Buffer> {
@@ -68,7 +76,8 @@ export class SegmentFile implements DiskFile {
   }
 
   async size(): Promise<number> {
-    return (await this.look())?.bytes ?? this.file.size()
+    const packed = await this.look()
+    return packed === undefined ? this.file.size() : packed.bytes + packed.surplusBytes
   }
 
   /** A packed segment is cut only by a repair: what stays of it is written anew, as it was before it was packed. */

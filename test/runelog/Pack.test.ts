@@ -178,6 +178,17 @@ describe("damage to a packed log", () => {
     expect((await again.read("a", { after: 20 })).frames.length).toBeGreaterThan(0)
   })
 
+  it("by bytes behind its last block is named, and everything before them is served", async () => {
+    const { before, disk, runelog } = await packed(20)
+    await runelog.close()
+    const size = await sizeOf(disk, segmentPath)
+    await withFile(disk, segmentPath, (file) => file.write(Buffer.from("junk"), 0, 4, size))
+    expect((await verify(disk)).problems).toMatchObject([{ reason: "bytes behind the seal" }])
+    const again = await open(disk)
+    expect(await readWhole(again, "a")).toEqual(before)
+    await again.close()
+  })
+
   it("that was there before it was packed is found by the digest, and the old file stays", async () => {
     const disk = makeDiskMemory()
     const runelog = await fill(disk, 20)

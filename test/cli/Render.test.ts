@@ -163,6 +163,13 @@ describe("a rune", () => {
     expect(of("agt_aaaa1111")).toContain("aaaa x")
   })
 
+  it("names what an agent was told about its place", () => {
+    const parts = [{ name: "environment" }, { name: "AGENTS.md" }]
+    const lines = new RuneLines(recordingTerminal({ columns: 80 }))
+    const shown = lines.line(rune("agent.instructed", { agent_id: "agt_aaaa1111", text: "…", parts }))
+    expect(shown).toContain("environment, AGENTS.md")
+  })
+
   it("that is a piece of text shows as progress until something else comes", () => {
     const lines = new RuneLines(recordingTerminal({ columns: 80 }))
     expect(lines.progress(rune("turn.assistant_delta", { content: "Hello " }))).toMatch(/^. Hello$/)

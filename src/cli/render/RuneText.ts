@@ -76,6 +76,11 @@ const described: Readonly<Record<string, Describe>> = {
   }),
   "session.archived": line("strong", "◆", (payload) => textOf(payload["location"])),
   "agent.spawning": line("quiet", "◇", (payload) => joined(textOf(payload["role"]), textOf(payload["model"]))),
+  "agent.instructed": line("quiet", "·", ({ parts }) =>
+    listOf(parts)
+      .map((part) => textOf(objectOf(part)["name"]))
+      .join(", ")
+  ),
   "agent.failed": line("bad", "✗", ({ error }) => textOf(objectOf(error)["message"])),
   "agent.terminated": line("quiet", "◇", reason),
   "agent.message": line("accent", "✉", ({ content }) => contentText(content)),

@@ -1,9 +1,10 @@
 // Which logs have frames in memory, and when those frames are written to segments: once a log has many of them, or
 // once all logs together hold too much. Also the lanes in which flushes run, few at a time.
-import type { Limits } from "./Limits.ts"
+
+import type { Slabs } from "./commit/Slabs.ts"
 import type { LogState } from "./LogState.ts"
-import type { SegmentStore } from "./SegmentStore.ts"
-import type { Slabs } from "./Slabs.ts"
+import type { Limits } from "./RunelogLimits.ts"
+import type { SegmentStore } from "./segment/SegmentStore.ts"
 
 export interface FlusherOptions {
   readonly store: SegmentStore

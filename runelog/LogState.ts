@@ -1,12 +1,13 @@
 // What the engine knows of one log in memory. Three positions matter, each a prefix of the next: what is
 // written to segment files, what is durable (journal synced, acknowledged), what is encoded (waiting for
 // the sync). `rollBack` returns from encoded to durable, the one way back there is.
-import type { LogDamaged } from "./Errors.ts"
-import { Gate } from "./Gate.ts"
-import type { JournalFile } from "./Journal.ts"
-import type { Seal } from "./SealFrame.ts"
-import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./Segment.ts"
-import type { Slab } from "./Slabs.ts"
+
+import type { Slab } from "./commit/Slabs.ts"
+import type { JournalFile } from "./journal/Journal.ts"
+import type { LogDamaged } from "./RunelogErrors.ts"
+import { Gate } from "./segment/ReadGate.ts"
+import type { Seal } from "./segment/SealFrame.ts"
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./segment/Segment.ts"
 
 /** Sparse index of a segment: the frame with id `ids[i]` starts at `offsets[i]` and is chained to `crcs[i]`. */
 export interface SparseIndex {

@@ -1,15 +1,15 @@
 // Work on whole logs, and on all of them: seal, remove, import, list, checkpoint. Each waits until what was taken before
 // is durable or refused, and builds on nothing that a failing disk may have lost.
-import type { Committer } from "./Committer.ts"
-import { asDiskError, isFull, isUnopened, type JournalCorrupt, LogUnknown } from "./Errors.ts"
-import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./Import.ts"
+import type { Committer } from "./commit/Committer.ts"
 import { type LogState, lastSegment } from "./LogState.ts"
-import { noteDamage, type Parts } from "./Open.ts"
-import { packSegments } from "./Pack.ts"
 import { logsDirectory } from "./Paths.ts"
-import type { Residents } from "./Residents.ts"
-import { sealSegments } from "./Seal.ts"
-import { isLogName, SEGMENT_HEADER_BYTES } from "./Segment.ts"
+import type { Residents } from "./ResidentLogs.ts"
+import { asDiskError, isFull, isUnopened, type JournalCorrupt, LogUnknown } from "./RunelogErrors.ts"
+import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./recovery/Import.ts"
+import { noteDamage, type Parts } from "./recovery/Open.ts"
+import { packSegments } from "./segment/Pack.ts"
+import { sealSegments } from "./segment/Seal.ts"
+import { isLogName, SEGMENT_HEADER_BYTES } from "./segment/Segment.ts"
 
 export interface LogWorkOptions {
   readonly parts: Parts

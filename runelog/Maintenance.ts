@@ -2,8 +2,14 @@
 // journal files that are full so that they can be recycled, makes new ones, and seals segments that
 // rotation closed. Everything goes through the thread pool in small pieces, so no append waits for it
 // unless the journal is truly out of room. What cannot be opened is tried again; only what fails on an open file is fatal.
-import type { Committer } from "./Committer.ts"
-import { codeOf } from "./DiskFault.ts"
+import type { Committer } from "./commit/Committer.ts"
+import type { Slabs } from "./commit/Slabs.ts"
+import { codeOf } from "./disk/DiskFault.ts"
+import { Flusher } from "./Flusher.ts"
+import type { Journal } from "./journal/Journal.ts"
+import type { JournalLogs } from "./journal/JournalLogs.ts"
+import type { LogState } from "./LogState.ts"
+import { type Later, Retry } from "./Retry.ts"
 import {
   asDiskError,
   DiskFailed,
@@ -15,17 +21,11 @@ import {
   ResourcesScarce,
   SyncFailed,
   WriterPoisoned
-} from "./Errors.ts"
-import { Flusher } from "./Flusher.ts"
-import type { Journal } from "./Journal.ts"
-import type { JournalLogs } from "./JournalLogs.ts"
-import type { Limits } from "./Limits.ts"
-import type { LogState } from "./LogState.ts"
-import type { LogHead, Manifest } from "./Manifest.ts"
-import type { MetaChange } from "./MetaFile.ts"
-import { type Later, Retry } from "./Retry.ts"
-import type { SegmentStore } from "./SegmentStore.ts"
-import type { Slabs } from "./Slabs.ts"
+} from "./RunelogErrors.ts"
+import type { Limits } from "./RunelogLimits.ts"
+import type { LogHead, Manifest } from "./recovery/Manifest.ts"
+import type { MetaChange } from "./recovery/MetaFile.ts"
+import type { SegmentStore } from "./segment/SegmentStore.ts"
 
 export interface MaintenanceOptions {
   readonly path: string

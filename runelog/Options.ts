@@ -1,12 +1,13 @@
 // What a runelog can be opened with, and the limits that follow from it: a batch must fit into a journal file and into
 // the memory for pending frames, or an append could wait for room that never comes.
-import type { Disk } from "./Disk.ts"
-import { LimitInvalid, type LogDamaged } from "./Errors.ts"
+
+import type { SyncMode } from "./commit/SyncPolicy.ts"
+import type { Disk } from "./disk/Disk.ts"
 import { FRAME_BODY_BYTES_MAX } from "./Frame.ts"
-import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "./JournalBatch.ts"
-import { limits as defaults, type Limits } from "./Limits.ts"
+import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "./journal/JournalBatch.ts"
 import type { Later } from "./Retry.ts"
-import type { SyncMode } from "./SyncPolicy.ts"
+import { LimitInvalid, type LogDamaged } from "./RunelogErrors.ts"
+import { limits as defaults, type Limits } from "./RunelogLimits.ts"
 
 export interface RunelogOptions {
   /** The data directory: `meta`, `lock`, `journal/`, `runelog/` and `quarantine/` in it are the engine's. */

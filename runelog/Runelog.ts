@@ -3,10 +3,18 @@
 // What it promises: an append that resolves is on stable storage; after any crash every log is a prefix without
 // a gap that holds everything acknowledged; a batch is all there or not at all; damage is reported
 // with file and offset, never skipped; event ids start at 1, are dense and are never reused.
-import type { Group } from "./Batch.ts"
-import { Calls } from "./Calls.ts"
-import { Committer } from "./Committer.ts"
-import type { Entry } from "./Entry.ts"
+import type { Group } from "./commit/Batch.ts"
+import { Committer } from "./commit/Committer.ts"
+import type { Entry } from "./commit/Entry.ts"
+import { SyncPolicy } from "./commit/SyncPolicy.ts"
+import { groupKind } from "./journal/JournalBatch.ts"
+import { openFromJournal } from "./journal/JournalIndex.ts"
+import type { LogState } from "./LogState.ts"
+import { isUnknown, LogWork } from "./LogWork.ts"
+import { Calls } from "./OpenCalls.ts"
+import type { RunelogOptions } from "./Options.ts"
+import { journalDirectory } from "./Paths.ts"
+import { Residents } from "./ResidentLogs.ts"
 import {
   asDiskError,
   type JournalCorrupt,
@@ -14,7 +22,7 @@ import {
   LogUnknown,
   type NoRoom,
   type WriterPoisoned
-} from "./Errors.ts"
+} from "./RunelogErrors.ts"
 import {
   type Imported,
   importEntries,
@@ -22,18 +30,10 @@ import {
   type SealedFile,
   type SegmentSource,
   sealedFiles
-} from "./Import.ts"
-import { groupKind } from "./JournalBatch.ts"
-import { openFromJournal } from "./JournalIndex.ts"
-import type { LogState } from "./LogState.ts"
-import { isUnknown, LogWork } from "./LogWork.ts"
-import { closeFiles, compareHead, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./Open.ts"
-import { openLog } from "./OpenLog.ts"
-import type { RunelogOptions } from "./Options.ts"
-import { journalDirectory } from "./Paths.ts"
-import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./Reader.ts"
-import { Residents } from "./Residents.ts"
-import { SyncPolicy } from "./SyncPolicy.ts"
+} from "./recovery/Import.ts"
+import { closeFiles, compareHead, noteDamage, type OpenDirectory, openDirectory, type Parts } from "./recovery/Open.ts"
+import { openLog } from "./recovery/OpenLog.ts"
+import { type Page, type RawPage, type RawRequest, type ReadFilter, readPage, readRaw } from "./segment/Reader.ts"
 import type { Watchers } from "./Watchers.ts"
 
 export interface AppendOptions {

@@ -2,9 +2,9 @@
 // after, written beside its index and touching neither index nor branch. Without: a listing before and after.
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import type { FileChange, WorkspaceBase } from "../rune/kinds/plan.ts"
-import type { Tools } from "./Desk.ts"
 import { makeGit } from "./Git.ts"
-import { limits } from "./Limits.ts"
+import type { Tools } from "./GoalContext.ts"
+import { limits } from "./GoalLimits.ts"
 
 const tree = /^[0-9a-f]{40,64}$/u
 

@@ -1,11 +1,12 @@
 // Checks the evidence of tasks: runs the commands, looks for the files, reads the reports. What it finds is what counts,
 // whatever a model said before. A check that cannot be made has not passed.
-import { workspaceOf } from "../machine/Select.ts"
+
 import type { ConversationState } from "../machine/State.ts"
+import { workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
-import { refusalOf, type Tools, writableOf } from "./Desk.ts"
-import { limits } from "./Limits.ts"
+import { refusalOf, type Tools, writableOf } from "./GoalContext.ts"
+import { limits } from "./GoalLimits.ts"
 import { judgeReport } from "./Report.ts"
 
 export interface Place {

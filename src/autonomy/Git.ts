@@ -1,10 +1,11 @@
 // Git for the pursuit of goals: it only runs where something holds it, writes to the workspace alone, and never touches
 // the index, the branches or the commits of the person whose repository it is. How it is run so that none of the programs
 // of a repository starts is in `src/tool/git`.
+
+import type { ProcessEnded } from "../sandbox/process/ProcessPort.ts"
 import { type GitRequest, QuietGit } from "../tool/git/QuietGit.ts"
-import type { ProcessEnded } from "../tool/process/Port.ts"
-import type { Tools } from "./Desk.ts"
-import { limits } from "./Limits.ts"
+import type { Tools } from "./GoalContext.ts"
+import { limits } from "./GoalLimits.ts"
 
 export interface Git {
   /** Nothing when there is nobody to run it, when nothing would hold it, or when it could not be started. */

@@ -2,7 +2,7 @@
 // that comes out of here can be executed: no cycle, no unknown dependency, evidence for every task.
 import type { TaskId } from "../rune/Ids.ts"
 import type { EvidenceSpec, PlanTask } from "../rune/kinds/plan.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./GoalLimits.ts"
 
 type Json = Readonly<Record<string, unknown>>
 

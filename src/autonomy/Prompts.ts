@@ -1,11 +1,12 @@
 // What agents that pursue a goal are told: who they are, what is asked of them now, and what was found out about their
 // work. Everything they need is in here; nothing refers to what they have not seen.
-import { taskLines } from "../machine/PlanSummary.ts"
-import { isLost } from "../machine/Schedule.ts"
+
+import { isLost } from "../machine/decide/TaskSchedule.ts"
 import type { PlanState, TaskState } from "../machine/State.ts"
+import { taskLines } from "../machine/view/PlanSummary.ts"
 import type { Evidence, EvidenceSpec, Finding } from "../rune/kinds/plan.ts"
 import { evidenceText, specText } from "./Evidence.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./GoalLimits.ts"
 
 export const orchestratorInstructions = `You lead the work on a goal. You do not do the work: you look at the workspace with tools that only read, and split the goal into tasks for workers who start with an empty context.
 Submit the plan with the tool submit_plan; only that counts, text does not. Each task has an id, a title, instructions that a worker can follow without having seen anything else, the ids of the tasks it depends on, a priority, and the evidence that will show it is done: a command with the exit code it must have, a file that must exist, or a test report. The server checks the evidence itself. Tasks that do not depend on each other run side by side, so let them touch different files. Prefer few tasks; one is enough for a small goal.

@@ -1,10 +1,10 @@
 // Reads a review as a critic wrote it, and makes follow-up tasks of its findings.
-import { isLost } from "../machine/Schedule.ts"
+import { isLost } from "../machine/decide/TaskSchedule.ts"
 import type { PlanState } from "../machine/State.ts"
 import type { TaskId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec, Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
 import { evidenceText } from "./Evidence.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./GoalLimits.ts"
 import { type Checked, Problems } from "./PlanCheck.ts"
 import { findingLines } from "./Prompts.ts"
 

@@ -1,13 +1,14 @@
 // The last word on a goal that was met: what was done, which files changed, what was checked, what it cost.
-import { costText, durationText, type TeamUse, teamUse } from "../machine/PlanSummary.ts"
+
 import type { ConversationState, PlanState } from "../machine/State.ts"
+import { costText, durationText, type TeamUse, teamUse } from "../machine/view/PlanSummary.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
 import { usageOf } from "../rune/UsageTotals.ts"
 import { changesSince } from "./Changes.ts"
-import type { Tools } from "./Desk.ts"
 import { specText } from "./Evidence.ts"
-import { limits } from "./Limits.ts"
+import type { Tools } from "./GoalContext.ts"
+import { limits } from "./GoalLimits.ts"
 
 const firstLine = (text: string): string => text.trim().split("\n", 1)[0]!.slice(0, 200).toWellFormed()
 

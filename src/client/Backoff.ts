@@ -2,7 +2,7 @@
  * How long to wait before the next attempt: doubling from the first wait to the longest, and drawn from the upper half
  * of that, so that many clients of one restarted server do not come back as one.
  */
-import { clientLimits } from "./Limits.ts"
+import { clientLimits } from "./ClientLimits.ts"
 
 /** `attempt` counts failures in a row from 1; `random` is in [0, 1). */
 export const backoffMs = (attempt: number, random: number): number => {

@@ -4,8 +4,8 @@
  * cursor. Only a server that does not want it, or `close`, ends it.
  */
 import { backoffMs, pause } from "./Backoff.ts"
-import { ClientClosed, LinkLost, NoServer, RequestFailed, SentAway } from "./Errors.ts"
-import { clientLimits } from "./Limits.ts"
+import { ClientClosed, LinkLost, NoServer, RequestFailed, SentAway } from "./ClientErrors.ts"
+import { clientLimits } from "./ClientLimits.ts"
 import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
 import { type AttentionUpdate, attention, type LinkSource, type TailOptions, tail } from "./Subscription.ts"
@@ -14,8 +14,8 @@ import { type Uploaded, upload } from "./Upload.ts"
 import { type Answer, type Fields, type OperationName, readingOperations, type TailItem, type Welcome } from "./Wire.ts"
 
 export { errorCodes, exitCodes } from "../wire/Codes.ts"
-export { ClientClosed, NoServer, RequestFailed, SentAway } from "./Errors.ts"
-export { clientLimits } from "./Limits.ts"
+export { ClientClosed, NoServer, RequestFailed, SentAway } from "./ClientErrors.ts"
+export { clientLimits } from "./ClientLimits.ts"
 export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"

@@ -2,7 +2,7 @@
  * Frames of one subscription between the socket and its reader. Bounded: a reader that falls behind makes the feed end
  * as `overflowed`; what it holds is still read, and the rest is asked for again from the cursor.
  */
-import { clientLimits } from "./Limits.ts"
+import { clientLimits } from "./ClientLimits.ts"
 import type { PushedFrame } from "./Wire.ts"
 
 export type FeedEnd = "lost" | "overflowed"

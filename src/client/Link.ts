@@ -2,9 +2,9 @@
  * One connection, from hello to its end: answers find their requests, pushed frames their feeds. It ends once, tells
  * everybody who waits, and is never used again; connecting anew is the client's work.
  */
-import { LinkLost, RequestFailed, SentAway } from "./Errors.ts"
+import { LinkLost, RequestFailed, SentAway } from "./ClientErrors.ts"
+import { clientLimits } from "./ClientLimits.ts"
 import type { Feed } from "./Feed.ts"
-import { clientLimits } from "./Limits.ts"
 import { type Endpoint, type OpenSocket, type SocketLike, socketUrl } from "./Socket.ts"
 import type { AnswerFrame, PushedFrame, Welcome } from "./Wire.ts"
 

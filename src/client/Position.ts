@@ -2,8 +2,8 @@
  * Where a reader is: what to ask for when a subscription is opened again, and what of the frames that come it has had
  * already. It moves with what the reader was handed, never with what only arrived.
  */
-import { RequestFailed } from "./Errors.ts"
-import { clientLimits } from "./Limits.ts"
+import { RequestFailed } from "./ClientErrors.ts"
+import { clientLimits } from "./ClientLimits.ts"
 import type { PushedFrame, TailItem, WireError } from "./Wire.ts"
 
 export interface Place {

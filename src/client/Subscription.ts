@@ -2,7 +2,7 @@
  * A conversation as an async iterable that outlives its connections. The cursor moves with what the reader was handed,
  * never with what only arrived, so whatever is lost on the way is asked for again: no rune twice, none missing.
  */
-import { LinkLost, RequestFailed } from "./Errors.ts"
+import { LinkLost, RequestFailed } from "./ClientErrors.ts"
 import { Feed } from "./Feed.ts"
 import { attentionKey, type Link } from "./Link.ts"
 import { EverythingPosition, type Place, type Position, RunePosition, ViewPosition } from "./Position.ts"

@@ -4,8 +4,8 @@
  * whatever happens to the connection meanwhile.
  */
 import { pause } from "./Backoff.ts"
-import { LinkLost, RequestFailed } from "./Errors.ts"
-import { clientLimits } from "./Limits.ts"
+import { LinkLost, RequestFailed } from "./ClientErrors.ts"
+import { clientLimits } from "./ClientLimits.ts"
 import type { LinkSource, TailOptions } from "./Subscription.ts"
 import type { AnyRune, TailItem } from "./Wire.ts"
 

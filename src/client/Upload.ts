@@ -1,6 +1,6 @@
 /** Hands bytes to a server beside the WebSocket, whose messages have a limit. The same bytes twice are kept once. */
 import type { WireError } from "../wire/Codes.ts"
-import { NoServer, RequestFailed } from "./Errors.ts"
+import { NoServer, RequestFailed } from "./ClientErrors.ts"
 import type { Endpoint } from "./Socket.ts"
 
 /** Where the bytes are, and what they are. */

@@ -2,17 +2,17 @@
 // may be wrong, or be what a rule denies. A yes for longer also answers the questions of the conversation that wait and
 // that it covers, each on record as answered by the same person; one for good is written down for the server as well.
 import { canonicalHash } from "../machine/Canonical.ts"
-import type { Idempotency, Refusal } from "../machine/Decide.ts"
-import { callOf, pendingApprovals } from "../machine/Select.ts"
+import type { Idempotency, Refusal } from "../machine/decide/Decide.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
+import { callOf, pendingApprovals } from "../machine/view/Select.ts"
 import type { CallId } from "../rune/Ids.ts"
 import type { ApprovalScope, Learns } from "../rune/kinds/tool.ts"
 import { makeAnswerCheck } from "../tool/AnswerCheck.ts"
 import { answerIssue } from "../tool/builtin/question/AskUser.ts"
-import type { ToolPort } from "../tool/Port.ts"
+import type { ToolPort } from "../tool/ToolPort.ts"
 import type { Submitted } from "./Actor.ts"
+import { CommandRefused } from "./ConversationErrors.ts"
 import type { Conversations } from "./Conversations.ts"
-import { CommandRefused } from "./Errors.ts"
 
 export interface ApprovalAnswer {
   readonly call_id: CallId

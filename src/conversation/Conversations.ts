@@ -3,19 +3,19 @@
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
 import type * as Cause from "effect/Cause"
 import type { Command } from "../machine/Command.ts"
-import type { Idempotency } from "../machine/Decide.ts"
-import { fold } from "../machine/Evolve.ts"
-import { type RetryDefaults, withRetryDefaults } from "../machine/Limits.ts"
-import { resolveAfterCrash } from "../machine/Recovery.ts"
+import type { Idempotency } from "../machine/decide/Decide.ts"
+import { fold } from "../machine/evolve/Evolve.ts"
+import { type RetryDefaults, withRetryDefaults } from "../machine/MachineLimits.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
+import { resolveAfterCrash } from "../machine/work/Recovery.ts"
+import { policyIssue } from "../policy/Rule.ts"
 import type { Circuit } from "../provider/Resilience.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown } from "../rune/Rune.ts"
+import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
-import { policyIssue } from "../tool/policy/Rule.ts"
-import type { WorkspaceCheck, WorkspaceChoice } from "../tool/WorkspaceCheck.ts"
 import type { Submitted } from "./Actor.ts"
 import {
   CommandRefused,
@@ -24,11 +24,11 @@ import {
   LogRefused,
   RuneNewer,
   RuntimeClosed
-} from "./Errors.ts"
-import { limits } from "./Limits.ts"
+} from "./ConversationErrors.ts"
+import { limits } from "./ConversationLimits.ts"
+import { type Employer, type Household, Resident, type Workers } from "./LoadedConversation.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
 import { priceIssue } from "./PriceCheck.ts"
-import { type Employer, type Household, Resident, type Workers } from "./Resident.ts"
 import { type Thinner, Thinning } from "./Thinning.ts"
 
 /** Where conversations come from and go to. */

@@ -4,7 +4,7 @@
 import { promisify } from "node:util"
 import { constants, zstdCompress, zstdDecompressSync } from "node:zlib"
 import type { AgentState, ConversationState } from "../machine/State.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./ConversationLimits.ts"
 
 type Transcript = AgentState["transcript"]
 

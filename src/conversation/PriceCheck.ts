@@ -1,8 +1,8 @@
 // A budget in dollars holds only where prices are known. Whoever gives one to a model without a price, or such a model to a
 // budget, is told so before anything is spent.
 import type { Command } from "../machine/Command.ts"
-import { agentOf, aliveAgents, pathOf } from "../machine/Select.ts"
 import type { ConversationState } from "../machine/State.ts"
+import { agentOf, aliveAgents, pathOf } from "../machine/view/Select.ts"
 import type { Budget } from "../rune/kinds/shared.ts"
 
 type IsPriced = (model: string) => boolean

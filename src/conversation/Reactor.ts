@@ -5,14 +5,14 @@ import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { Command } from "../machine/Command.ts"
-import { type Effect as Pending, pendingEffects } from "../machine/Effects.ts"
-import { agentOf } from "../machine/Select.ts"
 import type { ConversationState } from "../machine/State.ts"
+import { agentOf } from "../machine/view/Select.ts"
+import { type Effect as Pending, pendingEffects } from "../machine/work/PendingWork.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
 import { type RunFork, Supervisor } from "../supervise/Supervisor.ts"
 import { describeWork, workId } from "../turn/Work.ts"
-import { ActorRetired } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import { ActorRetired } from "./ConversationErrors.ts"
+import { limits } from "./ConversationLimits.ts"
 
 /** The work ended and is still to be done: it got nowhere, and trying again at once may get nowhere again. */
 export class WorkFutile extends Data.TaggedError("WorkFutile")<{ readonly work: string }> {

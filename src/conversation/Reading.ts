@@ -1,2 +1,2 @@
 // What readers of a conversation see of the log: pages of frames whose bodies are the runes as they go over the wire.
-export * from "../store/Frames.ts"
+export * from "../store/runes/Frames.ts"

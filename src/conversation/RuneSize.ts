@@ -1,7 +1,7 @@
 // Whether runes fit into the log, found out before they are folded in: a command that asks for too much is refused
 // by name, and the conversation is none the worse for it. Nearly always a cheap upper bound settles it; only what
 // might not fit is written out to be measured.
-import type { Refusal } from "../machine/Decide.ts"
+import type { Refusal } from "../machine/decide/Decide.ts"
 import type { Rune } from "../rune/Rune.ts"
 
 export interface SizeLimits {

@@ -1,6 +1,6 @@
 // Snapshots of conversations in the store: named by the shape of the state, read only up to what the log holds.
 import type { ConversationState } from "../machine/State.ts"
-import type { RuneStore } from "../store/RuneStore.ts"
+import type { RuneStore } from "../store/runes/RuneStore.ts"
 import type { Snapshots } from "../store/Snapshots.ts"
 import { packState, unpackState } from "./PackedTranscript.ts"
 import type { SnapshotPort } from "./Runtime.ts"

@@ -1,8 +1,8 @@
 // What is told about a conversation at one glance, and about the questions it waits with: plain data for the wire.
 
-import { agentOf, aliveAgents, pathOf, pendingApprovals } from "../machine/Select.ts"
 import type { AgentState, CallState, ConversationState } from "../machine/State.ts"
-import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "../machine/Supervision.ts"
+import { agentOf, aliveAgents, pathOf, pendingApprovals } from "../machine/view/Select.ts"
+import { attentionItems, attentionOf, attentionOfAgent, monitorOf } from "../machine/view/Supervision.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { costUsd, shownUsage } from "../rune/UsageTotals.ts"
 import { hasOpenRequest } from "./Working.ts"

@@ -2,7 +2,7 @@
 // conversation at a time and behind all other work; one that is missed, because too many wait or the process ends, is
 // thinned when it is next at rest.
 import type { ConversationId } from "../rune/Ids.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./ConversationLimits.ts"
 
 export interface Thinner {
   /** Bytes that packing would go through; 0 when there is nothing to pack, or nobody knows. */

@@ -1,9 +1,10 @@
 // The derived views of a conversation, as folds that take one rune after the other and say which events it means.
-import { emptyAgentProjection, projectAgentEvents } from "../machine/AgentEvents.ts"
+
 import type { ConversationState } from "../machine/State.ts"
-import { emptyStateProjection, projectStateEvents, stateProjectionOf } from "../machine/StateEvents.ts"
+import { emptyAgentProjection, projectAgentEvents } from "../machine/view/AgentEvents.ts"
+import { emptyStateProjection, projectStateEvents, stateProjectionOf } from "../machine/view/StateEvents.ts"
 import type { AnyRune } from "../rune/Rune.ts"
-import { decodeFrame } from "../store/Page.ts"
+import { decodeFrame } from "../store/runes/Page.ts"
 import type { Frame } from "./Reading.ts"
 
 export type DerivedView = "state_events" | "agent_events"

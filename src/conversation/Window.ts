@@ -3,7 +3,7 @@
 import type { Usage } from "../rune/kinds/shared.ts"
 import { type AnyRune, isKnown, type Rune, type RuneOf } from "../rune/Rune.ts"
 import { addTo, beyond, costUsd, type MutableTotals, noUsage } from "../rune/UsageTotals.ts"
-import { cursorSince } from "../store/Since.ts"
+import { cursorSince } from "../store/runes/Since.ts"
 import type { Store } from "../store/Store.ts"
 
 export interface WindowFigures {

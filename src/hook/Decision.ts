@@ -1,6 +1,6 @@
 // What the end of an event's command means: the exit code first, then what it printed if that was a JSON object. Exit
 // code 2 blocks and says why on standard error; any other failure is a mistake of the hook and blocks nothing.
-import { hookLimits } from "./Limits.ts"
+import { hookLimits } from "./HookLimits.ts"
 import type { ProgramEnded } from "./Program.ts"
 
 export interface Decision {

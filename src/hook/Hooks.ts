@@ -1,12 +1,12 @@
 // All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
 // afterwards. Everything they touch (files, programs, variables) is given to them.
 import type { AnyRune } from "../rune/Rune.ts"
-import { HookGate } from "./Gate.ts"
-import { HookLibrary, type HookLibraryOptions } from "./Library.ts"
+import { HookLibrary, type HookLibraryOptions } from "./HookFiles.ts"
+import type { HookPort } from "./HookPort.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
 import { HookPipelines } from "./Pipeline.ts"
-import type { HookPort } from "./Port.ts"
 import { PostTools } from "./PostTools.ts"
+import { HookGate } from "./PreHooks.ts"
 import type { ProgramOptions } from "./Program.ts"
 
 export interface HooksOptions extends HookLibraryOptions, ProgramOptions {

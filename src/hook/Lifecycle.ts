@@ -1,18 +1,19 @@
 // Hooks that are told when something has happened: a turn ended, a question waits for a person, the conversation is
 // over. They run beside the conversation and hold nothing up. One of Stop may send the agent back to work with a message,
 // a few times in a row at most.
-import { agentOf } from "../machine/Select.ts"
+
 import type { ConversationState } from "../machine/State.ts"
+import { agentOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown, type Rune } from "../rune/Rune.ts"
 import { matches } from "./ClaudeNames.ts"
 import type { HookEvent } from "./Definition.ts"
 import { type HookWord, runEventHooks } from "./EventRun.ts"
-import type { HookLibrary } from "./Library.ts"
-import { hookLimits } from "./Limits.ts"
-import type { HookPort } from "./Port.ts"
+import type { HookLibrary } from "./HookFiles.ts"
+import { toldOfEvent } from "./HookInput.ts"
+import { hookLimits } from "./HookLimits.ts"
+import type { HookPort } from "./HookPort.ts"
 import type { ProgramOptions } from "./Program.ts"
-import { toldOfEvent } from "./Told.ts"
 
 /** The conversations, as far as hooks speak to them. */
 export interface HookConversations {

@@ -15,7 +15,7 @@ import {
   type ParsedHooks,
   type ToolFilter
 } from "./Definition.ts"
-import { hookLimits } from "./Limits.ts"
+import { hookLimits } from "./HookLimits.ts"
 
 const optional = Schema.optionalKey
 const Timeout = Ordinal.check(Schema.isLessThanOrEqualTo(hookLimits.timeoutMsMax))

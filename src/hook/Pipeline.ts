@@ -1,7 +1,7 @@
 // One hook at a time: in a conversation, whoever of its agents it is for, and in a workspace, whoever's conversation it is.
 // Whoever wants to run one takes a ticket and waits for it; tickets that have nothing in common do not wait for each
 // other, the rest are served in the order in which they were taken. There are never more of them than turns that run.
-import { hookLimits } from "./Limits.ts"
+import { hookLimits } from "./HookLimits.ts"
 
 export interface HookPlace {
   readonly conversation_id: string

@@ -3,17 +3,17 @@
 // command once for every call it matches, one after the other, as one run on record.
 import type { HookChoice } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { agentOf, workspaceOf } from "../machine/Select.ts"
 import type { CallRecord, CallState, ConversationState, HookState } from "../machine/State.ts"
+import { agentOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
 import type { BatchHook, EventHook, ToolFilter } from "./Definition.ts"
 import { contextOf, type HookWord, runEventHook } from "./EventRun.ts"
-import type { HookLibrary } from "./Library.ts"
-import { hookLimits } from "./Limits.ts"
-import type { HookOutcome, HookPort } from "./Port.ts"
+import type { HookLibrary } from "./HookFiles.ts"
+import { toldOfBatch, toldOfCall, toldOfEvent, toldOfResult } from "./HookInput.ts"
+import { hookLimits } from "./HookLimits.ts"
+import type { HookOutcome, HookPort } from "./HookPort.ts"
 import { type ProgramEnded, type ProgramOptions, placeEnvironment, runProgram } from "./Program.ts"
-import { toldOfBatch, toldOfCall, toldOfEvent, toldOfResult } from "./Told.ts"
 
 const hasRun = ({ attempt }: CallState): boolean => attempt > 0
 

@@ -2,7 +2,7 @@
 // what happened, ended with all it started when its time is over.
 import type { AgentId } from "../rune/Ids.ts"
 import type { HookReach, HookScene } from "./Definition.ts"
-import { hookLimits } from "./Limits.ts"
+import { hookLimits } from "./HookLimits.ts"
 
 /** What hooks need of whatever runs programs. */
 export interface ProgramPort {

@@ -23,7 +23,7 @@ import type {
 } from "../rune/kinds/shared.ts"
 import type { ApprovalScope, Learns, ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 import type { MessageMode, RequestEstimate } from "../rune/kinds/turn.ts"
-import type { AutonomyCommand } from "./Autonomy.ts"
+import type { AutonomyCommand } from "./table/Autonomy.ts"
 
 /** Provider data that must go back byte for byte. */
 interface Native {

@@ -6,8 +6,8 @@
 import type { RuneId } from "../rune/Ids.ts"
 import { type Rune, type RuneDraft, stamp } from "../rune/Rune.ts"
 import type { Command } from "./Command.ts"
-import { decide, type Idempotency, type Verdict } from "./Decide.ts"
-import { evolve } from "./Evolve.ts"
+import { decide, type Idempotency, type Verdict } from "./decide/Decide.ts"
+import { evolve } from "./evolve/Evolve.ts"
 import type { ConversationState } from "./State.ts"
 
 export interface Surroundings {

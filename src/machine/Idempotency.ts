@@ -3,7 +3,7 @@
  * a day. Beyond what it can hold in a day a new key is refused: a command that is not
  * taken is safer than one whose repetition would be taken again.
  */
-import { limits } from "./Limits.ts"
+import { limits } from "./MachineLimits.ts"
 import type { Outcome } from "./State.ts"
 
 const perOutcome = 256

@@ -21,14 +21,14 @@ import type {
 import type { ApprovalScope, Learns, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
 import type { AssistantItem, MessageMode, RequestEstimate, RetryTarget } from "../rune/kinds/turn.ts"
 import { type MutableTotals, noUsage } from "../rune/UsageTotals.ts"
-import type { AgentStatus } from "./Agent.ts"
-import type { AttentionStatus } from "./Attention.ts"
-import type { AutonomyStatus } from "./Autonomy.ts"
-import type { HookRunStatus } from "./Hook.ts"
-import type { MonitorStatus } from "./Monitor.ts"
-import type { SessionStatus } from "./Session.ts"
-import type { ToolStatus } from "./Tool.ts"
-import type { TurnStatus } from "./Turn.ts"
+import type { AgentStatus } from "./table/Agent.ts"
+import type { AttentionStatus } from "./table/Attention.ts"
+import type { AutonomyStatus } from "./table/Autonomy.ts"
+import type { HookRunStatus } from "./table/Hook.ts"
+import type { MonitorStatus } from "./table/Monitor.ts"
+import type { SessionStatus } from "./table/Session.ts"
+import type { ToolStatus } from "./table/Tool.ts"
+import type { TurnStatus } from "./table/Turn.ts"
 
 type Primitive = string | number | boolean | null | undefined
 export type DeepReadonly<T> = unknown extends T

@@ -41,7 +41,7 @@ const namedPaths = (environment: Environment, directory: string): Partial<Server
 
 /** What holds commands, found out by running one; files are held by checks of their paths in any case. */
 const sandbox = async ({ environment }: DoctorParts, directory: string): Promise<Finding> => {
-  const { detectSandbox } = await import("../tool/sandbox/Detect.ts")
+  const { detectSandbox } = await import("../sandbox/Detect.ts")
   const { contained, detail, level, limits } = await detectSandbox({
     dataDirectory: directory,
     home: environment.homeDirectory,

@@ -3,17 +3,17 @@
 import type { Environment } from "../config/Environment.ts"
 import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
+import type { HookPort } from "../hook/HookPort.ts"
 import { type Hooks, makeHooks } from "../hook/Hooks.ts"
-import type { HookPort } from "../hook/Port.ts"
 import type { AnyRune } from "../rune/Rune.ts"
-import type { PromptGate } from "../server/Context.ts"
-import type { Log } from "../server/Log.ts"
+import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
+import type { PromptGate } from "../server/operations/Context.ts"
+import type { Log } from "../server/telemetry/Log.ts"
 import { McpTools } from "../tool/mcp/McpTools.ts"
 import { globalServers } from "../tool/mcp/Settings.ts"
-import type { BeforeCall } from "../tool/Port.ts"
-import type { ProcessPort } from "../tool/process/Port.ts"
-import { RemoteDesk } from "../tool/remote/Desk.ts"
+import { RemoteDesk } from "../tool/remote/RemoteToolRegistry.ts"
 import type { ToolSource } from "../tool/Tool.ts"
+import type { BeforeCall } from "../tool/ToolPort.ts"
 
 export interface ExtensionsOptions {
   readonly dataDirectory: string

@@ -7,7 +7,7 @@ import { visible } from "../cli/render/Exact.ts"
 import { exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { distrustFile, openFile, readTrusted, trustContent } from "../config/HookFiles.ts"
 import type { HookOrigin } from "../hook/Definition.ts"
-import { hashOf, workspacePlaces } from "../hook/Library.ts"
+import { hashOf, workspacePlaces } from "../hook/HookFiles.ts"
 import { parseHooks } from "../hook/Parse.ts"
 
 export interface HooksVerbParts {

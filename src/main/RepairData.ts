@@ -1,11 +1,11 @@
 // What `echs repair` does: the documented repairs of the log engine, the journal first, then one damaged log after the
 // other, each with a copy of what it takes away.
 
-import { makeDiskNode } from "#runelog/DiskNode.ts"
-import { LogUnknown } from "#runelog/Errors.ts"
-import { DAMAGED_SUFFIX, generationOf } from "#runelog/Manifest.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { quarantineDirectory } from "#runelog/Paths.ts"
-import { repairJournal, repairLog } from "#runelog/Repair.ts"
+import { LogUnknown } from "#runelog/RunelogErrors.ts"
+import { DAMAGED_SUFFIX, generationOf } from "#runelog/recovery/Manifest.ts"
+import { repairJournal, repairLog } from "#runelog/verify/Repair.ts"
 import type { RepairDone, RepairPlan } from "../cli/repair.ts"
 
 export const repairData = async (directory: string, plan: RepairPlan): Promise<RepairDone> => {

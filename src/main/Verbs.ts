@@ -152,7 +152,7 @@ const recordParts = (): RecordParts => ({
   ...remoteParts(),
   fold: async (conversationId, runes) => {
     const [{ fold }, { decodeValue }, Result] = await Promise.all([
-      import("../machine/Evolve.ts"),
+      import("../machine/evolve/Evolve.ts"),
       import("../rune/Rune.ts"),
       import("effect/Result")
     ])
@@ -222,7 +222,10 @@ const settingsParts = async (): Promise<SettingsParts> => {
 }
 
 const verifyDirectory = async (directory: string): Promise<VerifyReport | "missing"> => {
-  const [{ verifyData }, { DataMissing }] = await Promise.all([import("./VerifyData.ts"), import("#runelog/Errors.ts")])
+  const [{ verifyData }, { DataMissing }] = await Promise.all([
+    import("./VerifyData.ts"),
+    import("#runelog/RunelogErrors.ts")
+  ])
   try {
     return await verifyData(directory)
   } catch (error) {

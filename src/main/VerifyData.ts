@@ -1,16 +1,16 @@
 // What `echs verify` reads beyond the log engine: every rune, held against the invariants, every archive to its last byte,
 // every blob against its name, and whether each blob that a rune names and each archive that must be there is there.
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskNode } from "#runelog/DiskNode.ts"
-import { type Findings, type Inspection, verify } from "#runelog/Verify.ts"
-import type { EventInspector, VerifyReport } from "#runelog/VerifyReport.ts"
-import { InvariantChecker } from "../machine/Invariants.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
+import { type Findings, type Inspection, verify } from "#runelog/verify/Verify.ts"
+import type { EventInspector, VerifyReport } from "#runelog/verify/VerifyReport.ts"
+import { InvariantChecker } from "../machine/invariants/Invariants.ts"
 import type { AnyRune } from "../rune/Rune.ts"
-import { ArchiveReader } from "../store/ArchiveReader.ts"
+import { ArchiveReader } from "../store/archive/ArchiveReader.ts"
 import { Blobs } from "../store/Blobs.ts"
-import { BlobUnknown, RuneUnreadable } from "../store/Errors.ts"
 import { isMissing } from "../store/Files.ts"
-import { decodeFrame } from "../store/Page.ts"
+import { decodeFrame } from "../store/runes/Page.ts"
+import { BlobUnknown, RuneUnreadable } from "../store/StoreErrors.ts"
 
 export interface DataReport extends VerifyReport {
   readonly archives: number

@@ -3,7 +3,7 @@
 import type { Stats } from "node:fs"
 import { lstat, realpath } from "node:fs/promises"
 import { dirname, join, relative } from "node:path"
-import { limits } from "./Limits.ts"
+import { limits } from "./PromptLimits.ts"
 
 export interface Above {
   /** Without links. */

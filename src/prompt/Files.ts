@@ -3,7 +3,7 @@
 import { basename, dirname, isAbsolute, join, normalize, relative } from "node:path"
 import { type Above, aboveOf } from "./Above.ts"
 import { expand } from "./Imports.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./PromptLimits.ts"
 import { type InstructionRoot, openRoot } from "./Root.ts"
 
 export interface InstructionFile {

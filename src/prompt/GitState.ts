@@ -1,6 +1,6 @@
 // How the repository of a workspace stands when an agent begins, in a few lines: branch, commit, changed files.
 import type { Git } from "../tool/builtin/git/Git.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./PromptLimits.ts"
 
 export type GitState = (workspace: string, signal: AbortSignal) => Promise<string | undefined>
 

@@ -1,7 +1,7 @@
 // `@path` in an instruction file: another file that belongs to it. Only words outside of code count, and only files that
 // lie in the same root: a path or a link that leads out of it is named and not followed.
 import { dirname, isAbsolute, join, normalize } from "node:path"
-import { limits } from "./Limits.ts"
+import { limits } from "./PromptLimits.ts"
 import type { InstructionRoot } from "./Root.ts"
 
 const fence = /^\s*(?:```|~~~)/u

@@ -2,13 +2,13 @@
 // it before the first request, and later what has changed. Instruction files are content: nothing here changes a permission.
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
-import { agentOf, workspaceOf } from "../machine/Select.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
+import { agentOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { type FilesWanted, findFiles, type InstructionFile } from "./Files.ts"
 import type { GitState } from "./GitState.ts"
-import { limits } from "./Limits.ts"
-import { knownParts, type PromptPort, type PromptRequest, type Told } from "./Port.ts"
+import { limits } from "./PromptLimits.ts"
+import { knownParts, type PromptPort, type PromptRequest, type Told } from "./PromptPort.ts"
 import { dateText, environmentText, filesText, noteText, type Place, promptText } from "./Text.ts"
 
 export interface PromptsOptions {

@@ -1,9 +1,9 @@
 // A directory that instruction files are read from: the workspace, the repository it lies in, or the directory of the
 // user's own file. Paths are walked like those of tools, so that no link and no `..` leads out, whatever is swapped.
-import { failureOf } from "../tool/builtin/Errors.ts"
+import { failureOf } from "../tool/builtin/BuiltinErrors.ts"
 import { type ByteSource, isBinary, withFile } from "../tool/builtin/files/Bytes.ts"
 import { Workspace } from "../tool/builtin/Workspace.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./PromptLimits.ts"
 
 export type Found =
   | { readonly _tag: "File"; readonly text: string; readonly shown: string }

@@ -1,6 +1,6 @@
 // The words of a prompt: how to work, where, and by whose instructions. The beginning of a prompt is written once for each
 // agent and sent byte for byte with each of its requests; what changes later is said in a note after what was said before.
-import type { SandboxLevel } from "../tool/sandbox/Port.ts"
+import type { SandboxLevel } from "../sandbox/SandboxPort.ts"
 import type { InstructionFile } from "./Files.ts"
 
 const howToWork = `You are an agent that ECHS runs for a person. You work by calling tools; the person reads what you say.

@@ -1,7 +1,7 @@
 // Turns the text a model wrote as tool arguments into an object that is safe to use, or into a typed reason
 // why it is not. Work is linear in the text, whatever the text is.
 import type { JsonObject } from "./Canonical.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./ProviderLimits.ts"
 
 export type ArgumentsFailure =
   | "invalid_json"

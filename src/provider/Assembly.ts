@@ -3,9 +3,9 @@
 // usage, the final message and `done`. Holds the only mutable state of a running call.
 import { type ArgumentsOutcome, incompleteArguments, oversizedArguments, parseArguments } from "./Arguments.ts"
 import type { AssistantPart, Message } from "./Canonical.ts"
-import { type ProviderError, providerError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
 import type { Outcome, ProviderEvent, Sink, StopReason, ToolCallEvent, Usage } from "./Provider.ts"
+import { type ProviderError, providerError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 
 /** A tool call as the wire delivered it; ids and names may be missing. */
 export interface RawCall {

@@ -1,7 +1,7 @@
 // Circuit breaker of one provider, as a pure table of states. Closed: calls pass. Open: nothing is sent until a
 // pause is over. Probing: exactly one call finds out whether the provider is back; the others keep waiting. It opens only
 // for what says that the provider itself is down, and only when more than one conversation has met it.
-import { limits } from "./Limits.ts"
+import { limits } from "./ProviderLimits.ts"
 
 export type BreakerState =
   | { readonly _tag: "Closed"; readonly failures: number; readonly sources: ReadonlyArray<string> }

@@ -3,9 +3,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ModelRequest } from "./Canonical.ts"
-import { type ProviderError, providerError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
 import type { ModelProvider, Outcome, ProviderClock, Sink, StopReason } from "./Provider.ts"
+import { type ProviderError, providerError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 
 export interface CallLimits {
   readonly callMs?: number

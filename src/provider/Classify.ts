@@ -1,8 +1,8 @@
 // From what a provider said to the kind of error it is. Status first where there is one, then the provider's
 // own code, then (only for the overflow of the context window, which several servers report in prose alone)
 // the text. Every provider's vocabulary is in the tables below, nowhere else.
-import { type ErrorKind, type ProviderError, providerError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import { type ErrorKind, type ProviderError, providerError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 import { type HeaderReader, parseRetryAfterMs } from "./RetryAfter.ts"
 
 /** A failure as it came over the wire, before it has a meaning. */

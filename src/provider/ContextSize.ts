@@ -1,7 +1,7 @@
 // How large the context of a model is, from its own refusal: several servers name the number in prose. Where none is named,
 // less than what was refused. In the measure of our own estimate, which is what the next request is compared with.
-import type { ProviderError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import type { ProviderError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 
 const phrases: ReadonlyArray<RegExp> = [
   /maximum context length (?:is|of) ([\d,_]+)/iu,

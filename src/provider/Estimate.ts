@@ -1,10 +1,10 @@
 // How large a request is before any provider has counted it. Used to reserve the worst case of a call and to see a
 // full context coming; the bill comes from the provider's own numbers.
-import { limits as machineLimits } from "../machine/Limits.ts"
+import { limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { AttachmentPart, Message, ModelRequest } from "./Canonical.ts"
-import { limits } from "./Limits.ts"
 import type { ModelInfo } from "./ModelInfo.ts"
 import type { Usage } from "./Provider.ts"
+import { limits } from "./ProviderLimits.ts"
 
 /** Images cost the same whatever they show, within limits; documents cost by the page. */
 export const attachmentTokens = (part: AttachmentPart): number => {

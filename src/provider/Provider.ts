@@ -7,7 +7,7 @@
 
 import type { ArgumentsOutcome } from "./Arguments.ts"
 import type { AssistantPart, ModelRequest } from "./Canonical.ts"
-import type { ProviderError } from "./Errors.ts"
+import type { ProviderError } from "./ProviderErrors.ts"
 
 /** Tokens as billed. `input_tokens` includes cached and cache-written ones, `output_tokens` includes reasoning. */
 export interface Usage {

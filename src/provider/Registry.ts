@@ -5,18 +5,18 @@ import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { ReadBlob } from "./Attachments.ts"
 import { makeMessages } from "./anthropic/Messages.ts"
-import { type Catalogue, type CatalogueOverrides, makeCatalogue } from "./Catalogue.ts"
+import type { HttpProviderConfig } from "./HttpProvider.ts"
+import { type Catalogue, type CatalogueOverrides, makeCatalogue } from "./ModelCatalog.ts"
+import { makeChatCompletions } from "./openai/ChatCompletions.ts"
+import { makeResponses } from "./openai/Responses.ts"
+import type { ModelProvider } from "./Provider.ts"
 import {
   ModelNameInvalid,
   ProviderConfigInvalid,
   ProviderKeyMissing,
   ProviderUnknown,
   ScenarioInvalid
-} from "./Errors.ts"
-import type { HttpProviderConfig } from "./HttpProvider.ts"
-import { makeChatCompletions } from "./openai/ChatCompletions.ts"
-import { makeResponses } from "./openai/Responses.ts"
-import type { ModelProvider } from "./Provider.ts"
+} from "./ProviderErrors.ts"
 import { builtinScenarios } from "./scripted/Builtin.ts"
 import { parseScenario, parseScenarioText } from "./scripted/Scenario.ts"
 import { type LoadScenario, makeScripted } from "./scripted/Scripted.ts"

@@ -15,8 +15,8 @@ import {
   closedBreaker,
   record
 } from "./Breaker.ts"
-import { ProviderError, providerError, providerHealth } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import { ProviderError, providerError, providerHealth } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 
 export interface LimiterSettings {
   readonly concurrent: number

@@ -1,7 +1,7 @@
 // How long the pause before a retry of a model call is. Pure: the conversation owns the loop, so that every decision
 // can be a rune before it is acted on.
-import type { ProviderError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import type { ProviderError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 
 /** The pause before a retry: the usual one, or the one the provider asked for. It is never cut short: jitter only adds. */
 export const retryDelayMs = (

@@ -2,8 +2,8 @@
 // body); which fields of the body carry the code differs, and is settled here for both.
 import { makeSecretMask } from "../rune/Secrets.ts"
 import { classify } from "./Classify.ts"
-import { type ProviderError, providerError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
+import { type ProviderError, providerError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 import type { HeaderReader } from "./RetryAfter.ts"
 
 export interface FailureContext {

@@ -1,9 +1,9 @@
 // The loop all SDK adapters share: open the stream, feed its events to a translator, and decide how the call
 // ended. An end without the provider's terminal event is a truncation; an abort is an interrupt, not a failure.
 import type { Assembly } from "./Assembly.ts"
-import { providerError } from "./Errors.ts"
-import { limits } from "./Limits.ts"
 import type { Outcome } from "./Provider.ts"
+import { providerError } from "./ProviderErrors.ts"
+import { limits } from "./ProviderLimits.ts"
 import { sdkFailure } from "./SdkFailure.ts"
 import type { Tap } from "./Tap.ts"
 

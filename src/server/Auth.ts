@@ -2,9 +2,9 @@
 // for one connection and thirty seconds. Host and Origin are checked before anything else, so that a page of
 // somebody else's, or a name that was made to point here, gets no further than the door.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
-import { limits } from "../wire/Limits.ts"
 import type { Role } from "../wire/Operations.ts"
-import type { Principal } from "./Context.ts"
+import { limits } from "../wire/WireLimits.ts"
+import type { Principal } from "./operations/Context.ts"
 
 export interface NamedToken {
   readonly name: string

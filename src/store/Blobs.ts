@@ -1,12 +1,12 @@
 // Bytes too large for a rune, kept once under their own SHA-256: `<data>/blobs/ab/<sha256>`. A blob is durable before
 // the rune that names it is appended, never changes, and is checked against its name before any of it is served.
 import { createHash, randomBytes } from "node:crypto"
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
-import { asDiskError } from "#runelog/Errors.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
+import { asDiskError } from "#runelog/RunelogErrors.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
-import { BlobDamaged, BlobsFull, BlobTooLarge, BlobUnknown } from "./Errors.ts"
 import { ensureDirectory, freshFile, isMissing, withFile } from "./Files.ts"
-import { limits } from "./Limits.ts"
+import { BlobDamaged, BlobsFull, BlobTooLarge, BlobUnknown } from "./StoreErrors.ts"
+import { limits } from "./StoreLimits.ts"
 
 export interface BlobsOptions {
   readonly disk: Disk

@@ -1,7 +1,7 @@
 // Small habits with files, over the engine's disk: directories and files that are durable when a promise resolves, and
 // new content that replaces old in one step or not at all.
 import { posix } from "node:path"
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 
 /** Makes the directory and its missing parents; all of their entries are durable when it resolves. */
 export const ensureDirectory = async (disk: Disk, path: string): Promise<void> => {

@@ -5,10 +5,10 @@
 import { hash } from "node:crypto"
 import { promisify } from "node:util"
 import { constants, zstdCompress, zstdDecompress } from "node:zlib"
-import type { Disk } from "#runelog/Disk.ts"
-import { asDiskError } from "#runelog/Errors.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { asDiskError } from "#runelog/RunelogErrors.ts"
 import { ensureDirectory, isMissing, readWhole, removeIfThere, replaceFile } from "./Files.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./StoreLimits.ts"
 
 export interface Snapshot {
   /** The last event folded into it. */

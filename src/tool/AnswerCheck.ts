@@ -1,8 +1,8 @@
 // Checks what a person answers against the form that was asked for: its shape, and the formats of its texts. The form
 // comes from a stranger: its patterns are left to whoever asked, for one can be made to take for ever.
 import { makeArgumentCheck } from "./Arguments.ts"
-import { limits } from "./Limits.ts"
 import type { Input, Tool } from "./Tool.ts"
+import { limits } from "./ToolLimits.ts"
 
 export interface AnswerForm {
   /** Of the question, for the message. */

@@ -1,8 +1,8 @@
 // Checks the arguments of a call against the JSON Schema of its tool. Schemas come from anywhere: one that cannot be
 // compiled, is too large or wants to do more than describe is set aside, and only the outer shape is checked then.
 import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js"
-import { limits } from "./Limits.ts"
 import type { Input, Tool } from "./Tool.ts"
+import { limits } from "./ToolLimits.ts"
 
 export type CheckedArguments =
   | { readonly _tag: "Valid"; readonly input: Input }

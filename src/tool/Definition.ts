@@ -1,10 +1,8 @@
 // What a tool that is not ours says it is, as one hash: whoever allows it for longer allows this tool and no other. A tool
 // that is described, checked or reached differently afterwards is asked about again.
+import { unknownDefinition } from "../contract/ToolAccess.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Tool } from "./Tool.ts"
-
-/** Of a tool whose server has not told its tools yet: the same as nothing. */
-export const unknownDefinition = "unknown"
 
 /** Nothing for our own tools: these change with the version, and their arguments tell what they do. */
 export const definitionOf = (tool: Tool): string | undefined => {

@@ -3,7 +3,7 @@
 import type { ToolFacts } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
-import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./Port.ts"
+import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
 
 export interface FunctionTool extends ToolFacts {
   readonly name: string

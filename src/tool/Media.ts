@@ -3,7 +3,7 @@
 import { attachmentText } from "../rune/Content.ts"
 import type { Attachment, BlobRef } from "../rune/kinds/shared.ts"
 import { isImageType, mediaLimits, pdfType, sniffMedia, textType } from "../rune/Media.ts"
-import type { RawMedia, ToolOutcome } from "./Port.ts"
+import type { RawMedia, ToolOutcome } from "./ToolPort.ts"
 
 /** Keeps bytes under their hash; there may be no room. */
 export type KeepMedia = (bytes: Uint8Array, mediaType: string) => Promise<BlobRef>

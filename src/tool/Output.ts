@@ -3,7 +3,7 @@
 import { createReadStream } from "node:fs"
 import { rm } from "node:fs/promises"
 import type { BlobRef } from "../rune/kinds/shared.ts"
-import type { ProcessEnded } from "./process/Port.ts"
+import type { ProcessEnded } from "../sandbox/process/ProcessPort.ts"
 
 export interface BlobRange {
   readonly offset: number

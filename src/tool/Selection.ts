@@ -1,8 +1,9 @@
 // Which tools an agent has: the list of the conversation, the lists and roles of the agent and of those above it each only
 // take away. An entry is a name (`read_file`, `github__*`), or an object with a name and settings of that tool. Entries without a
 // name belong to somebody else, such as a source of tools.
-import { agentOf, pathOf } from "../machine/Select.ts"
+
 import type { AgentState, ConversationState } from "../machine/State.ts"
+import { agentOf, pathOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Tool } from "./Tool.ts"
 

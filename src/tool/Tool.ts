@@ -1,33 +1,14 @@
 // One tool: what a model sees of it, what a policy has to know before it runs, and its work. Where it comes from (built
 // in, an MCP server, a client of the server, an embedding program) makes no difference to whoever uses it.
+import type { Access, Provenance } from "../contract/ToolAccess.ts"
 import type { ToolFacts } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { ShownAs } from "../rune/kinds/tool.ts"
-import type { LeftOutTools, ToolContext, ToolOutcome } from "./Port.ts"
-import type { WorkspaceChoice } from "./WorkspaceCheck.ts"
+import type { WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
+import type { LeftOutTools, ToolContext, ToolOutcome } from "./ToolPort.ts"
 
 export type Input = Readonly<Record<string, unknown>>
-
-/** What a call would touch, as far as its arguments tell. Paths are as the model wrote them. */
-export interface Access {
-  readonly reads?: ReadonlyArray<string>
-  readonly writes?: ReadonlyArray<string>
-  /** It also reads what lies below its paths. */
-  readonly below?: boolean
-  /** A shell command line, to be parsed and never matched as text. */
-  readonly command?: string
-  /** The command runs in a shell that earlier commands have changed: its words may mean something else there. */
-  readonly stateful?: boolean
-  /** An address it would fetch. */
-  readonly url?: string
-  /** It wants the network in its sandbox. */
-  readonly network?: boolean
-  /** It only looks at, or ends, what an earlier call was allowed to start: no effect of its own to ask about. */
-  readonly control?: boolean
-}
-
-export type Provenance = "builtin" | "mcp" | "remote" | "custom"
 
 export interface Tool extends ToolFacts {
   readonly name: string

@@ -2,11 +2,11 @@
 // can be known without asking it, and there is a directory to work in. What a person can mend while the agent waits,
 // such as a key that is missing, is no reason here.
 import * as Result from "effect/Result"
-import { agentOf, workspaceOf } from "../machine/Select.ts"
 import type { ConversationState } from "../machine/State.ts"
+import { agentOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
-import type { WorkspaceChoice } from "../tool/WorkspaceCheck.ts"
+import type { WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
 import type { Models } from "./Models.ts"
 
 export interface AgentInitOptions {

@@ -1,7 +1,7 @@
 // What a model call that failed is charged with. One that its provider turned away was free; one that was being answered
 // costs what the provider has said so far, and for the rest what its text lets one expect.
-import { type Known, settlementOf } from "../machine/Settlement.ts"
-import type { ErrorKind, ProviderError } from "../provider/Errors.ts"
+import { type Known, settlementOf } from "../machine/decide/Settlement.ts"
+import type { ErrorKind, ProviderError } from "../provider/ProviderErrors.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
 
 /** Without a status these say that the request went out and was, or may have been, worked on. */

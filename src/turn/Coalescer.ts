@@ -1,7 +1,7 @@
 // Gathers fragments of a stream into runes: the first goes with whatever came in the same turn of the event loop, later
 // ones at the next multiple of 50 ms, sooner only when a lot has come, and none is larger than a piece may be. Order is kept, nothing is dropped, and a disk that
 // cannot keep up holds the stream back instead of filling memory.
-import { limits } from "./Limits.ts"
+import { limits } from "./TurnLimits.ts"
 
 export interface CoalescerOptions {
   /** Sends one gathered piece; resolves when it is durable. */

@@ -1,7 +1,7 @@
 // What the turn engine needs of the conversation it works for: its state, and a way to ask for changes. A command
 // that was refused because the turn moved on is an ordinary end of the work, not a failure.
 import type { Command } from "../machine/Command.ts"
-import type { Refusal } from "../machine/Decide.ts"
+import type { Refusal } from "../machine/decide/Decide.ts"
 import type { ConversationState } from "../machine/State.ts"
 import type { ConversationId } from "../rune/Ids.ts"
 

@@ -2,20 +2,19 @@
 // word for word, with the input that is being worked on. Where nothing can be cut, or cutting makes no room, it says so
 // instead of trying again.
 import * as Effect from "effect/Effect"
-import { limits as machineLimits } from "../machine/Limits.ts"
-import { compactionPoints, runningInput } from "../machine/Request.ts"
-import { agentOf } from "../machine/Select.ts"
+import { limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { AgentState } from "../machine/State.ts"
+import { compactionPoints, runningInput } from "../machine/view/Request.ts"
+import { agentOf } from "../machine/view/Select.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { sizeFromRefusal } from "../provider/ContextSize.ts"
-import { type ProviderError, providerError } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
+import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { NotWanted } from "./Announcing.ts"
 import { offer } from "./Commands.ts"
-import { limits } from "./Limits.ts"
 import { hasLongMessage, messageCharsMax } from "./LongMessages.ts"
+import type { NotWanted } from "./RequestIntent.ts"
 import {
   newProgress,
   Summarizer,
@@ -24,6 +23,7 @@ import {
   type SummaryPurse
 } from "./Summarizer.ts"
 import { itemChars, summaryCharsMax } from "./SummaryText.ts"
+import { limits } from "./TurnLimits.ts"
 
 /** Code of the error of a turn whose context cannot be made smaller. */
 export const NO_HEADROOM = "compaction_without_headroom"

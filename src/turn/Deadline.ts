@@ -1,7 +1,7 @@
 // Runs work of others under a deadline: its signal aborts when the time is over, it may then take a moment to wind
 // up, and after that nobody waits for it any longer. Work that was interrupted from outside is not waited for; what it
 // says in the end can still be heard.
-import { limits } from "./Limits.ts"
+import { limits } from "./TurnLimits.ts"
 
 export type Ended<A> =
   | { readonly _tag: "Returned"; readonly value: A; readonly late: boolean }

@@ -1,12 +1,12 @@
 // Runs one post-tool hook: started on record before it starts in fact, ended on record exactly once, whatever the
 // hook does. Its own failure policy decides what a failure means; that is the machine's business.
-import type { HookOutcome, HookPort } from "../hook/Port.ts"
+import type { HookOutcome, HookPort } from "../hook/HookPort.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { hookOf, workspaceOf } from "../machine/Select.ts"
+import { hookOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId, HookRunId } from "../rune/Ids.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./TurnLimits.ts"
 
 export interface HookRunOptions {
   readonly commands: Commands

@@ -1,10 +1,10 @@
 // A message that is too long for its model: the request has its beginning and its end, and says under which name a tool
 // reads all of it. The log keeps the message as it is; whoever has a larger model is sent more of it.
 import type { Message, ModelRequest } from "../provider/Canonical.ts"
-import type { Catalogue } from "../provider/Catalogue.ts"
+import type { Catalogue } from "../provider/ModelCatalog.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { shortText } from "../rune/Media.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./TurnLimits.ts"
 
 export type KeepText = (text: string) => Promise<BlobRef>
 

@@ -1,11 +1,11 @@
 // Between the machine's view of a conversation and the providers': requests one way, answers the other. Data that
 // only its own provider understands passes through untouched.
 import type { ResponseItem, ToolFacts } from "../machine/Command.ts"
-import { type AssistantPart, assembleRequest, type RequestMessage } from "../machine/Request.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
+import { type AssistantPart, assembleRequest, type RequestMessage } from "../machine/view/Request.ts"
 import type * as Provider from "../provider/Canonical.ts"
 import type { ToolCallEvent } from "../provider/Provider.ts"
-import { blind, type Sight, shownPart, withinRoom } from "./Shown.ts"
+import { blind, type Sight, shownPart, withinRoom } from "./MediaParts.ts"
 
 const OPAQUE = "opaque"
 

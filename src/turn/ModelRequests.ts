@@ -3,8 +3,8 @@ import type { AgentState, ConversationState } from "../machine/State.ts"
 import type { Message, ModelRequest } from "../provider/Canonical.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { RequestId } from "../rune/Ids.ts"
+import { naming, type Sight } from "./MediaParts.ts"
 import { assemble } from "./Messages.ts"
-import { naming, type Sight } from "./Shown.ts"
 import type { ToolOffer } from "./ToolOffer.ts"
 
 export interface RequestContext {

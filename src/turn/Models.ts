@@ -2,8 +2,8 @@
 // circuit breaker that everybody shares.
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Catalogue } from "../provider/Catalogue.ts"
-import { type ProviderError, providerError } from "../provider/Errors.ts"
+import type { Catalogue } from "../provider/ModelCatalog.ts"
+import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { Registry, ResolvedModel } from "../provider/Registry.ts"
 import {
   type Circuit,

@@ -4,7 +4,7 @@ import type { CallId } from "../rune/Ids.ts"
 import type { ProgressStream } from "../rune/kinds/tool.ts"
 import { Coalescer } from "./Coalescer.ts"
 import { type Commands, offer } from "./Commands.ts"
-import { limits } from "./Limits.ts"
+import { limits } from "./TurnLimits.ts"
 
 export class Progress {
   private readonly commands: Commands

@@ -13,8 +13,8 @@ import {
   nothing,
   plus
 } from "../budget/State.ts"
-import { isOpen, pathOf } from "../machine/Select.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
+import { isOpen, pathOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Budget, BudgetMeasure } from "../rune/kinds/shared.ts"
 import type { Totals } from "../rune/UsageTotals.ts"

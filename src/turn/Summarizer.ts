@@ -4,27 +4,26 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { canonicalHash } from "../machine/Canonical.ts"
-import { shortened } from "../machine/DoneEffects.ts"
 import { outageMs } from "../machine/decide/model.ts"
-import { effectiveLimits, limits as machineLimits } from "../machine/Limits.ts"
-import { type Known, settlementOf } from "../machine/Settlement.ts"
+import { type Known, settlementOf } from "../machine/decide/Settlement.ts"
+import { shortened } from "../machine/evolve/DoneEffects.ts"
+import { effectiveLimits, limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { AgentState, ConversationState, TranscriptItem } from "../machine/State.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
-import { type ProviderError, traitsOf } from "../provider/Errors.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ProviderEvent, Usage } from "../provider/Provider.ts"
+import { type ProviderError, traitsOf } from "../provider/ProviderErrors.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
-import { announce, type NotWanted } from "./Announcing.ts"
+import type { Purse } from "./AttemptCost.ts"
 import { chargeOf, nothingUsed } from "./Charge.ts"
 import { type Commands, offer } from "./Commands.ts"
-import { limits } from "./Limits.ts"
 import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
-import type { Purse } from "./Purse.ts"
+import { announce, type NotWanted } from "./RequestIntent.ts"
 import type { Streams } from "./Streams.ts"
 import {
   asText,
@@ -36,6 +35,7 @@ import {
   summaryCharsMax,
   textItem
 } from "./SummaryText.ts"
+import { limits } from "./TurnLimits.ts"
 
 export interface SummarizerOptions {
   readonly commands: Commands

@@ -1,14 +1,14 @@
 // The text side of summing up: how long a summary may be, which pieces of a transcript fit into one request, and the
 // stand-in that is made without a model. The stand-in names every call, its arguments and its outcome beside the text.
 import { canonicalJson } from "../machine/Canonical.ts"
-import { shortened } from "../machine/DoneEffects.ts"
-import { toolContent } from "../machine/Request.ts"
+import { shortened } from "../machine/evolve/DoneEffects.ts"
 import type { CallRecord, TranscriptItem } from "../machine/State.ts"
+import { toolContent } from "../machine/view/Request.ts"
 import { contentText } from "../rune/Content.ts"
 import type { TurnId } from "../rune/Ids.ts"
 import type { Content } from "../rune/kinds/shared.ts"
-import { limits } from "./Limits.ts"
-import { attachedTokens } from "./Shown.ts"
+import { attachedTokens } from "./MediaParts.ts"
+import { limits } from "./TurnLimits.ts"
 
 export type Items = ReadonlyArray<TranscriptItem>
 

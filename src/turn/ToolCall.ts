@@ -2,17 +2,17 @@
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
 import { errorInfo } from "../machine/ErrorTable.ts"
-import { callOf, runsInClient, workspaceOf } from "../machine/Select.ts"
 import type { CallState } from "../machine/State.ts"
+import { callOf, runsInClient, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { type KeepMedia, withMediaKept } from "../tool/Media.ts"
-import type { ToolOutcome, ToolPort } from "../tool/Port.ts"
+import type { ToolOutcome, ToolPort } from "../tool/ToolPort.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
-import { limits } from "./Limits.ts"
 import { Progress } from "./Progress.ts"
 import type { Streams } from "./Streams.ts"
+import { limits } from "./TurnLimits.ts"
 
 export interface ToolCallOptions {
   readonly commands: Commands

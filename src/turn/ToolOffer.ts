@@ -1,13 +1,13 @@
 // Which tools a model is told of: no more than providers take, under names that they take. The server's own come first,
 // then the others in their order, so that the choice is the same every time. What is left out is told to the people of
 // the conversation, once.
-import { limits as machineLimits } from "../machine/Limits.ts"
+import { limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { ConversationState } from "../machine/State.ts"
-import { limits as providerLimits } from "../provider/Limits.ts"
+import { limits as providerLimits } from "../provider/ProviderLimits.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
-import type { ToolDescription, ToolPort } from "../tool/Port.ts"
-import { limits } from "./Limits.ts"
+import type { ToolDescription, ToolPort } from "../tool/ToolPort.ts"
+import { limits } from "./TurnLimits.ts"
 
 export interface ToolOffer {
   readonly offered: ReadonlyArray<ToolDescription>

@@ -3,8 +3,8 @@
 // machine and the real reservation tree; and fifty workers in the real runtime.
 // Verifies: INV-AGENT-BUDGET
 import { describe, expect, it } from "vitest"
-import { exhaustion } from "#src/machine/Exhaustion.ts"
-import { teamUse } from "#src/machine/PlanSummary.ts"
+import { exhaustion } from "#src/machine/decide/Exhaustion.ts"
+import { teamUse } from "#src/machine/view/PlanSummary.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import { type Admission, Spending } from "#src/turn/Spending.ts"
 import { goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"

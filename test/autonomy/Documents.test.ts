@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { limits as pursuit } from "#src/autonomy/Limits.ts"
-import { limits } from "#src/machine/Limits.ts"
-import { stopReasons } from "#src/machine/LoopBreakers.ts"
+import { limits as pursuit } from "#src/autonomy/GoalLimits.ts"
+import { stopReasons } from "#src/machine/decide/LoopBreakers.ts"
+import { limits } from "#src/machine/MachineLimits.ts"
 import { goalScenarios } from "#src/provider/scripted/Goals.ts"
 
 const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "AUTONOMY.md"), "utf8")

@@ -2,7 +2,7 @@
 // can be executed. Method: examples of each fault, and random graphs with and without cycles.
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { limits } from "#src/autonomy/Limits.ts"
+import { limits } from "#src/autonomy/GoalLimits.ts"
 import { cycleOf, parseTasks } from "#src/autonomy/PlanCheck.ts"
 
 const evidence = [{ type: "command", command: "npm test" }]

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
 import { makeVerify, type VerifyReport } from "#src/cli/verify.ts"
-import { RuneStore } from "#src/store/RuneStore.ts"
+import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { conversationIdOf, Scribe } from "../store/support.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 

@@ -2,7 +2,7 @@
 // text that Linux gives, and the limit of this very process.
 import { describe, expect, it } from "vitest"
 import { descriptorLimit, descriptorPlan, parseLimit } from "#src/config/Descriptors.ts"
-import { limits } from "#src/wire/Limits.ts"
+import { limits } from "#src/wire/WireLimits.ts"
 
 describe("the limit of the process", () => {
   it("is read as Linux says it, and guessed low where nothing says it", () => {

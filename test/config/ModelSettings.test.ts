@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { serverSettings } from "#src/config/Settings.ts"
-import { makeCatalogue, unknownModel } from "#src/provider/Catalogue.ts"
+import { makeCatalogue, unknownModel } from "#src/provider/ModelCatalog.ts"
 
 let directory: string
 beforeEach(() => {

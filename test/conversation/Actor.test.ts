@@ -2,14 +2,14 @@
 // a real machine over a log whose every append the test lands or fails by hand.
 // Verifies: INV-EVENTID-MONOTONIC, INV-REPLAY-DETERMINISTIC
 import { beforeEach, describe, expect, it } from "vitest"
-import { limits as runelogLimits } from "#runelog/Limits.ts"
+import { limits as runelogLimits } from "#runelog/RunelogLimits.ts"
 import { Actor, type ActorListener } from "#src/conversation/Actor.ts"
-import { ActorRetired, CommandRefused, ConversationBusy, LogRefused } from "#src/conversation/Errors.ts"
-import { limits } from "#src/conversation/Limits.ts"
+import { ActorRetired, CommandRefused, ConversationBusy, LogRefused } from "#src/conversation/ConversationErrors.ts"
+import { limits } from "#src/conversation/ConversationLimits.ts"
 import { bytesBound, oversize } from "#src/conversation/RuneSize.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { Command } from "#src/machine/Command.ts"
-import { fold } from "#src/machine/Evolve.ts"
+import { fold } from "#src/machine/evolve/Evolve.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRequestId } from "#src/rune/Ids.ts"

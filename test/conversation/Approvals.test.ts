@@ -3,15 +3,15 @@
 // and the real one.
 import { describe, expect, it } from "vitest"
 import { Approvals } from "#src/conversation/Approvals.ts"
-import { CommandRefused } from "#src/conversation/Errors.ts"
+import { CommandRefused } from "#src/conversation/ConversationErrors.ts"
 import type { Command } from "#src/machine/Command.ts"
+import { evaluate } from "#src/policy/Evaluate.ts"
 import type { CallId } from "#src/rune/Ids.ts"
 import type { ApprovalScope, Learns } from "#src/rune/kinds/tool.ts"
-import type { BeforeCall } from "#src/tool/Port.ts"
-import { evaluate } from "#src/tool/policy/Evaluate.ts"
-import { makeRouter } from "#src/tool/Router.ts"
 import { fixedSource } from "#src/tool/Source.ts"
 import type { Tool } from "#src/tool/Tool.ts"
+import type { BeforeCall } from "#src/tool/ToolPort.ts"
+import { makeRouter } from "#src/tool/ToolRouter.ts"
 import { callItem, Story, shellTool } from "../support/story.ts"
 
 const callId = "call_1" as CallId

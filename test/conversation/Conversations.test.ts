@@ -3,24 +3,24 @@
 // Verifies: INV-REPLAY-DETERMINISTIC, INV-SNAPSHOT-INTEGRITY, INV-EVENTID-MONOTONIC
 import * as Result from "effect/Result"
 import { describe, expect, it, vi } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { LogDamaged } from "#runelog/Errors.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
+import { LogDamaged } from "#runelog/RunelogErrors.ts"
 import {
   CommandRefused,
   ConversationUnknown,
   ConversationUnreadable,
   LogRefused,
   RuntimeClosed
-} from "#src/conversation/Errors.ts"
-import { limits } from "#src/conversation/Limits.ts"
+} from "#src/conversation/ConversationErrors.ts"
+import { limits } from "#src/conversation/ConversationLimits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { Registry } from "#src/provider/Registry.ts"
 import { makeConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import type { RuneStore } from "#src/store/RuneStore.ts"
+import type { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { Snapshots } from "#src/store/Snapshots.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { always, say, scenarios, stall, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { Gate, tool } from "../support/runtime/tools.ts"

@@ -2,7 +2,7 @@
 // leaves memory in between; speaking to it does, once, in the order in which it was spoken to. Method: the real runtime on
 // a disk in memory, stopped in the middle of a turn and opened again without going on by itself.
 import { describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { effectTool, Gate, tool } from "../support/runtime/tools.ts"

@@ -4,9 +4,9 @@
 // Verifies: INV-SNAPSHOT-INTEGRITY, INV-REPLAY-DETERMINISTIC
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { limits } from "#src/conversation/Limits.ts"
+import { limits } from "#src/conversation/ConversationLimits.ts"
+import { type Household, Resident } from "#src/conversation/LoadedConversation.ts"
 import { isUnread, packState, unpackState } from "#src/conversation/PackedTranscript.ts"
-import { type Household, Resident } from "#src/conversation/Resident.ts"
 import { snapshotPort } from "#src/conversation/SnapshotStore.ts"
 import { summaryOf } from "#src/conversation/Summary.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"

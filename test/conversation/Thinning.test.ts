@@ -3,14 +3,14 @@
 // thinner whose packing ends when the test says so.
 // Verifies: INV-REPLAY-DETERMINISTIC
 import { describe, expect, it } from "vitest"
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { PACKED_VERSION } from "#runelog/Segment.ts"
-import { limits } from "#src/conversation/Limits.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { PACKED_VERSION } from "#runelog/segment/Segment.ts"
+import { limits } from "#src/conversation/ConversationLimits.ts"
 import { Thinning } from "#src/conversation/Thinning.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
 import { reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { always, say, scenarios } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { type Talk, useWorlds, type World } from "../support/runtime/World.ts"

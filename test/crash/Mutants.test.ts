@@ -1,8 +1,8 @@
 // Goal: the crash tests bite. Method: the same lives over disks that skip syncs and over a recovery that drops the last
 // batch; each of these must be caught within a few seeds, while the sound engine passes the very same ones.
 import { describe, expect, it } from "vitest"
-import { withoutDirectorySync, withoutSync } from "#runelog/DiskMutant.ts"
 import { reportCount } from "../support/counts.ts"
+import { withoutDirectorySync, withoutSync } from "../support/disk/DiskMutant.ts"
 import { withoutDirectorySyncOf, withoutSyncOf } from "../support/runelog/DiskSelective.ts"
 import { Violation } from "../support/runelog/LogModel.ts"
 import { type SimulationOptions, simulate } from "../support/runelog/Simulation.ts"

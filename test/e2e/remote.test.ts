@@ -2,7 +2,7 @@
 // and never leaves a turn stuck. Method: a running server with all its tools; plain sockets and the product's client.
 import { describe, expect, it } from "vitest"
 import { Client } from "#src/client/Client.ts"
-import { remoteLimits } from "#src/tool/remote/Limits.ts"
+import { remoteLimits } from "#src/tool/remote/RemoteToolLimits.ts"
 import { type ExtendedServer, follow, useExtendedServers } from "../support/extended.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import type { Json, Socket } from "../support/server/Socket.ts"

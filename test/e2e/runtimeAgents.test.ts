@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest"
 import type { AgentId } from "#src/rune/Ids.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
-import type { ToolPort } from "#src/tool/Port.ts"
+import type { ToolPort } from "#src/tool/ToolPort.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { always, say, scenarios, stall, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"

@@ -2,9 +2,9 @@
 // and go on when it is back; what one conversation meets touches nobody else. Method: the real runtime with conversations side by
 // side, a provider that a test turns off and on, and time that runs faster.
 import { describe, expect, it } from "vitest"
-import { attentionItems } from "#src/machine/Supervision.ts"
-import { limits } from "#src/provider/Limits.ts"
+import { attentionItems } from "#src/machine/view/Supervision.ts"
 import type { ModelProvider } from "#src/provider/Provider.ts"
+import { limits } from "#src/provider/ProviderLimits.ts"
 import type { Registry } from "#src/provider/Registry.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { always, cut, fail, say, scenarios } from "../support/runtime/scenarios.ts"

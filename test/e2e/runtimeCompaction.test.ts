@@ -2,7 +2,7 @@
 // server in the three wire formats, played by a model that pays an invoice whenever its request does not tell it that
 // it was paid; payments are counted where they happen. The requests are checked as the real APIs would check them.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { limits as machineLimits } from "#src/machine/Limits.ts"
+import { limits as machineLimits } from "#src/machine/MachineLimits.ts"
 import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import {

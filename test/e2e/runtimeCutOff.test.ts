@@ -3,7 +3,7 @@
 // every way a call can end early, and stopped and opened again on the same disk.
 // Verifies: INV-AGENT-BUDGET
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import { type ProviderServer, startProviderServer } from "../support/provider-server/Server.ts"

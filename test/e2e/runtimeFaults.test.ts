@@ -2,7 +2,7 @@
 // one the provider takes. Method: the real runtime through the real SDKs against a server that speaks the three wire
 // formats and misbehaves on cue.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { attentionItems, attentionOf } from "#src/machine/Supervision.ts"
+import { attentionItems, attentionOf } from "#src/machine/view/Supervision.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"

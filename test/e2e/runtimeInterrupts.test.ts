@@ -2,7 +2,7 @@
 // end and the next one begins. Method: the real runtime, stopped at every kind of moment a turn has.
 // Verifies: INV-TURN-TERMINAL, INV-TURN-SEQUENTIAL, INV-TOOL-TERMINAL
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { limits as providerLimits } from "#src/provider/Limits.ts"
+import { limits as providerLimits } from "#src/provider/ProviderLimits.ts"
 import { plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import { type ProviderServer, startProviderServer } from "../support/provider-server/Server.ts"

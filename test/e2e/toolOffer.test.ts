@@ -4,7 +4,7 @@
 import { realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { limits as providerLimits } from "#src/provider/Limits.ts"
+import { limits as providerLimits } from "#src/provider/ProviderLimits.ts"
 import { commandOn } from "../support/cli.ts"
 import { follow, node, useExtendedServers } from "../support/extended.ts"
 import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"

@@ -3,10 +3,10 @@
 // syncs are delayed, with the engine's own policy for where syncs run.
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { afterEach, describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { KIB, MIB } from "#runelog/Limits.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { KIB, MIB } from "#runelog/RunelogLimits.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { withSlowSync } from "../support/runelog/DiskSlow.ts"
 
 const syncMs = 200

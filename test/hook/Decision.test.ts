@@ -1,7 +1,7 @@
 // Goal: what a hook's end means is what its writer was told it means. Method: ends, and the decisions they come to.
 import { describe, expect, it } from "vitest"
 import { decisionOf } from "#src/hook/Decision.ts"
-import { hookLimits } from "#src/hook/Limits.ts"
+import { hookLimits } from "#src/hook/HookLimits.ts"
 
 const ended = (exit_code: number | null, stdout = "", stderr = "") => ({
   exit_code,

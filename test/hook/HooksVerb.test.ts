@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { trustCheck } from "#src/config/HookFiles.ts"
-import { hashOf } from "#src/hook/Library.ts"
+import { hashOf } from "#src/hook/HookFiles.ts"
 import { makeHooksVerb } from "#src/main/HooksVerb.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 

@@ -2,7 +2,7 @@
 // texts in both forms, sound and broken.
 import { describe, expect, it } from "vitest"
 import type { HookOrigin, HookSet } from "#src/hook/Definition.ts"
-import { hookLimits } from "#src/hook/Limits.ts"
+import { hookLimits } from "#src/hook/HookLimits.ts"
 import { parseHooks } from "#src/hook/Parse.ts"
 
 const parse = (value: unknown, origin: HookOrigin = "data", isSettings = false) =>

@@ -1,7 +1,7 @@
 // Goal: images and files of people and tools are in the request until a provider refuses them, and from then on they are
 // named. Method: stories with attachments, refused once in a retry and once at the end of a turn.
 import { describe, expect, it } from "vitest"
-import { assembleRequest, type RequestMessage } from "#src/machine/Request.ts"
+import { assembleRequest, type RequestMessage } from "#src/machine/view/Request.ts"
 import type { CallId } from "#src/rune/Ids.ts"
 import type { Content } from "#src/rune/kinds/shared.ts"
 import { callItem, readTool, Story } from "../support/story.ts"

@@ -1,10 +1,10 @@
 // Goal: what an agent is told about where it works is first the beginning of its prompt, then notes before the input that
 // waits; both are made of the log alone, and an agent that is over is told nothing.
 import { describe, expect, it } from "vitest"
-import { fold } from "#src/machine/Evolve.ts"
-import { limits } from "#src/machine/Limits.ts"
-import { turnBroken } from "#src/machine/LoopBreakers.ts"
-import { assembleRequest } from "#src/machine/Request.ts"
+import { turnBroken } from "#src/machine/decide/LoopBreakers.ts"
+import { fold } from "#src/machine/evolve/Evolve.ts"
+import { limits } from "#src/machine/MachineLimits.ts"
+import { assembleRequest } from "#src/machine/view/Request.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import { callItem, readTool, Story } from "../support/story.ts"
 

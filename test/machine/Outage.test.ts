@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from "vitest"
 import { outageMs } from "#src/machine/decide/model.ts"
-import { checkInvariants } from "#src/machine/Invariants.ts"
-import { limits, withRetryDefaults } from "#src/machine/Limits.ts"
-import { attentionItems, attentionOf } from "#src/machine/Supervision.ts"
+import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
+import { limits, withRetryDefaults } from "#src/machine/MachineLimits.ts"
+import { attentionItems, attentionOf } from "#src/machine/view/Supervision.ts"
 import type { PlanId } from "#src/rune/Ids.ts"
 import type { ConversationConfig } from "#src/rune/kinds/shared.ts"
 import { PlanStory } from "../support/planStory.ts"

@@ -4,10 +4,10 @@
  * what, where to, and the cell that carries it.
  */
 import { describe, expect, it } from "vitest"
-import { attentionStep, isStale, needsHuman, recoveryLimits } from "#src/machine/Attention.ts"
 import { errorTable } from "#src/machine/ErrorTable.ts"
-import { effectiveLimits, limits, llmRetryDelayMs } from "#src/machine/Limits.ts"
-import { monitorStep, monitorView, observe, signalOf } from "#src/machine/Monitor.ts"
+import { effectiveLimits, limits, llmRetryDelayMs } from "#src/machine/MachineLimits.ts"
+import { attentionStep, isStale, needsHuman, recoveryLimits } from "#src/machine/table/Attention.ts"
+import { monitorStep, monitorView, observe, signalOf } from "#src/machine/table/Monitor.ts"
 import { subjects } from "../support/machineSamples.ts"
 
 /** From, what happens there, to, and our command for it. */

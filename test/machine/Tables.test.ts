@@ -5,9 +5,9 @@
 
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { attentionStep, attentionTable } from "#src/machine/Attention.ts"
-import { monitorStep, monitorTable } from "#src/machine/Monitor.ts"
-import { commandsOf, decideIn, statusesOf } from "#src/machine/Table.ts"
+import { attentionStep, attentionTable } from "#src/machine/table/Attention.ts"
+import { monitorStep, monitorTable } from "#src/machine/table/Monitor.ts"
+import { commandsOf, decideIn, statusesOf } from "#src/machine/table/Table.ts"
 import { decode, encode, type Rune, type RuneDraft, stamp } from "#src/rune/Rune.ts"
 import { subjects } from "../support/machineSamples.ts"
 import { exampleRune } from "../support/runeExamples.ts"

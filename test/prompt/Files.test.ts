@@ -7,7 +7,7 @@ import { dirname, join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type FilesWanted, findFiles } from "#src/prompt/Files.ts"
 import { importsIn } from "#src/prompt/Imports.ts"
-import { limits } from "#src/prompt/Limits.ts"
+import { limits } from "#src/prompt/PromptLimits.ts"
 
 let place = ""
 beforeEach(() => {

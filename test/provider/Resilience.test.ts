@@ -15,8 +15,8 @@ import {
   closedBreaker,
   record
 } from "#src/provider/Breaker.ts"
-import { type ErrorKind, errorKinds, providerError, providerHealth } from "#src/provider/Errors.ts"
-import { limits } from "#src/provider/Limits.ts"
+import { type ErrorKind, errorKinds, providerError, providerHealth } from "#src/provider/ProviderErrors.ts"
+import { limits } from "#src/provider/ProviderLimits.ts"
 import { makeGuard, makeLimiter } from "#src/provider/Resilience.ts"
 import { retryDelayMs } from "#src/provider/RetryPolicy.ts"
 import { count, reportCount } from "../support/counts.ts"

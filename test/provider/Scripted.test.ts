@@ -10,8 +10,8 @@ import {
   toolResults,
   user
 } from "#src/provider/Canonical.ts"
-import { errorKinds } from "#src/provider/Errors.ts"
 import type { ModelProvider } from "#src/provider/Provider.ts"
+import { errorKinds } from "#src/provider/ProviderErrors.ts"
 import { makeRegistry, type RegistryConfig } from "#src/provider/Registry.ts"
 import { parseScenario, parseScenarioText } from "#src/provider/scripted/Scenario.ts"
 import { makeScripted } from "#src/provider/scripted/Scripted.ts"

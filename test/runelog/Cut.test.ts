@@ -4,13 +4,13 @@
 // engine says.
 // Verifies: G2, G3, INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS
 import { beforeAll, describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { LogDamaged, LogUnknown, SegmentCorrupt } from "#runelog/Errors.ts"
 import { FRAME_HEADER_BYTES } from "#runelog/Frame.ts"
-import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
+import { LogDamaged, LogUnknown, SegmentCorrupt } from "#runelog/RunelogErrors.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { SEGMENT_HEADER_BYTES } from "#runelog/segment/Segment.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import {
   type Content,
   contentOf,

@@ -2,15 +2,15 @@
 // logs read page by page.
 
 import { crc32c } from "#runelog/Crc32c.ts"
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import type { Entry } from "#runelog/Entry.ts"
-import { KIB, type Limits } from "#runelog/Limits.ts"
+import type { Entry } from "#runelog/commit/Entry.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import type { RunelogOptions } from "#runelog/Options.ts"
-import type { Frame, ReadFilter } from "#runelog/Reader.ts"
 import type { Later } from "#runelog/Retry.ts"
 import { Runelog } from "#runelog/Runelog.ts"
-import { segmentFileName } from "#runelog/Segment.ts"
+import { KIB, type Limits } from "#runelog/RunelogLimits.ts"
+import type { Frame, ReadFilter } from "#runelog/segment/Reader.ts"
+import { segmentFileName } from "#runelog/segment/Segment.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 
 export const directory = "/data"
 

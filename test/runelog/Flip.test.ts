@@ -3,14 +3,14 @@
 // of an index. What must come back is computed from what was appended.
 // Verifies: G3, INV-CRC-VALID, INV-RUNE-IMMUTABLE
 import { beforeAll, describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { JournalCorrupt } from "#runelog/Errors.ts"
 import { FRAME_HEADER_BYTES } from "#runelog/Frame.ts"
-import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/JournalBatch.ts"
-import { KIB } from "#runelog/Limits.ts"
+import { BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/journal/JournalBatch.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { JournalCorrupt } from "#runelog/RunelogErrors.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { verify } from "#runelog/verify/Verify.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import {
   bodiesOf,
   contentOf,

@@ -1,11 +1,11 @@
 // Goal: frames are written once a log has many of them or all logs together too much, by a few lanes, and a log whose
 // flush failed is not forgotten. Method: a flusher over a store that only notes what it is asked for.
 import { describe, expect, it } from "vitest"
+import { Slabs } from "#runelog/commit/Slabs.ts"
 import { Flusher } from "#runelog/Flusher.ts"
-import { KIB, limits } from "#runelog/Limits.ts"
 import { commitExtent, emptyLog, type LogState, lastSegment, startSegment } from "#runelog/LogState.ts"
-import type { SegmentStore } from "#runelog/SegmentStore.ts"
-import { Slabs } from "#runelog/Slabs.ts"
+import { KIB, limits } from "#runelog/RunelogLimits.ts"
+import type { SegmentStore } from "#runelog/segment/SegmentStore.ts"
 import { errorOf } from "./Fixture.ts"
 
 const makeFlusher = (flush?: (log: LogState) => Promise<void>, release: (log: LogState) => boolean = () => false) => {

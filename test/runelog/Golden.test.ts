@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { verify } from "#runelog/verify/Verify.ts"
 import { directory, diskOf, type Snapshot } from "./Fixture.ts"
 import { contentOfDirectory, type Expected, filesOf, scenarios } from "./GoldenScenarios.ts"
 

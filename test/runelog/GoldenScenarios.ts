@@ -1,12 +1,12 @@
 // The directories under runelog/testdata, as scripts: what was appended, in which order, and how it ended. The same script
 // gives the same bytes, for as long as the format version stays the same.
 
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import type { Entry } from "#runelog/Entry.ts"
-import { KIB } from "#runelog/Limits.ts"
+import type { Entry } from "#runelog/commit/Entry.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { verify } from "#runelog/verify/Verify.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { contentOf, directory, type Snapshot, snapshotOf } from "./Fixture.ts"
 
 const limits = {

@@ -1,6 +1,7 @@
 // Goal: the positions of a log stay prefixes of each other: what is encoded can be taken back, what is durable cannot.
 // Method: segments and extents laid out by hand, step by step.
 import { describe, expect, it } from "vitest"
+import { Slabs } from "#runelog/commit/Slabs.ts"
 import {
   commitExtent,
   type Extent,
@@ -12,8 +13,7 @@ import {
   type SegmentState,
   startSegment
 } from "#runelog/LogState.ts"
-import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
-import { Slabs } from "#runelog/Slabs.ts"
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "#runelog/segment/Segment.ts"
 
 const slabs = new Slabs(4096)
 

@@ -1,13 +1,13 @@
 // Goal: the work behind commits makes room without anybody waiting for long, survives a full disk, and stops at a failing
 // one. Method: small limits, so that every kind of work happens; a simulated disk.
 import { describe, expect, it } from "vitest"
-import { systemError } from "#runelog/DiskFault.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import { DiskFull, WriterPoisoned } from "#runelog/Errors.ts"
-import { KIB } from "#runelog/Limits.ts"
+import { systemError } from "#runelog/disk/DiskFault.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { endsInSeal } from "#runelog/Scan.ts"
-import { verify } from "#runelog/Verify.ts"
+import { DiskFull, WriterPoisoned } from "#runelog/RunelogErrors.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { endsInSeal } from "#runelog/segment/Scan.ts"
+import { verify } from "#runelog/verify/Verify.ts"
+import { DiskSim } from "../support/disk/DiskSim.ts"
 import {
   contentOf,
   directory,

@@ -3,13 +3,13 @@
 // an earlier life of the same one. All of them keep their checksums; only their place is wrong.
 // Verifies: G3, INV-CRC-VALID, INV-SEGMENT-CONTIGUOUS, INV-EVENTID-MONOTONIC
 import { beforeAll, describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { SegmentCorrupt } from "#runelog/Errors.ts"
 import { bytesOf, frameBytes } from "#runelog/Frame.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
-import { verify } from "#runelog/Verify.ts"
+import { SegmentCorrupt } from "#runelog/RunelogErrors.ts"
+import { SEGMENT_HEADER_BYTES } from "#runelog/segment/Segment.ts"
+import { verify } from "#runelog/verify/Verify.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
 import {
   contentOf,

@@ -4,11 +4,11 @@
 // Verifies: G4, INV-CRC-VALID
 import { describe, expect, it } from "vitest"
 import { crc32c } from "#runelog/Crc32c.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { FormatUnsupported, JournalCorrupt, LogDamaged } from "#runelog/Errors.ts"
 import { bytesOf, checkFrame, FRAME_HEADER_BYTES, frameBytes } from "#runelog/Frame.ts"
-import { BATCH_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/JournalBatch.ts"
-import { PACKED_VERSION, SEGMENT_HEADER_BYTES } from "#runelog/Segment.ts"
+import { BATCH_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/journal/JournalBatch.ts"
+import { FormatUnsupported, JournalCorrupt, LogDamaged } from "#runelog/RunelogErrors.ts"
+import { PACKED_VERSION, SEGMENT_HEADER_BYTES } from "#runelog/segment/Segment.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import {
   contentOf,
   directory,

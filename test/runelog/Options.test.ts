@@ -1,10 +1,10 @@
 // Goal: no setting lets an append wait for room that cannot come. Method: resolved limits, and what they refuse.
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { LimitInvalid } from "#runelog/Errors.ts"
-import { alignPage, BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/JournalBatch.ts"
-import { KIB, limits, MIB } from "#runelog/Limits.ts"
+import { alignPage, BATCH_HEADER_BYTES, GROUP_HEADER_BYTES, JOURNAL_PAGE_BYTES } from "#runelog/journal/JournalBatch.ts"
 import { resolveLimits } from "#runelog/Options.ts"
+import { LimitInvalid } from "#runelog/RunelogErrors.ts"
+import { KIB, limits, MIB } from "#runelog/RunelogLimits.ts"
 
 const refusal = (overrides: Parameters<typeof resolveLimits>[0]): LimitInvalid => {
   try {

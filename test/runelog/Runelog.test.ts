@@ -2,11 +2,11 @@
 // public calls over a disk in memory or a simulated one.
 // Verifies: INV-EVENTID-MONOTONIC, INV-RESUME-NO-GAPS
 import { describe, expect, it, vi } from "vitest"
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import * as Errors from "#runelog/Errors.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import * as Errors from "#runelog/RunelogErrors.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
+import { DiskSim } from "../support/disk/DiskSim.ts"
 import {
   bodiesOf,
   contentOf,

@@ -3,12 +3,12 @@
 // writer. Method: a simulated disk whose calls fail with each code at each place, and timers that the test fires.
 // Verifies: G1, G2
 import { describe, expect, it } from "vitest"
-import { DiskSim, type Fault, type Operation } from "#runelog/DiskSim.ts"
-import { DiskFailed, isScarce, isUnopened, ResourcesScarce, WriterPoisoned } from "#runelog/Errors.ts"
-import { KIB } from "#runelog/Limits.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { DiskFailed, isScarce, isUnopened, ResourcesScarce, WriterPoisoned } from "#runelog/RunelogErrors.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { verify } from "#runelog/verify/Verify.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { DiskSim, type Fault, type Operation } from "../support/disk/DiskSim.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
 import { contentOf, directory, errorOf, fill, manualTimers, openSmall, settle } from "./Fixture.ts"
 

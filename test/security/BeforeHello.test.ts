@@ -3,7 +3,7 @@
 import { once } from "node:events"
 import { connect, type Socket as RawSocket } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"
-import { limits } from "#src/wire/Limits.ts"
+import { limits } from "#src/wire/WireLimits.ts"
 import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 

@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/Port.ts"
+import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
 import { reportCount } from "../support/counts.ts"
 
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {

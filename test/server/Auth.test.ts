@@ -2,7 +2,7 @@
 // test sets.
 import { describe, expect, it } from "vitest"
 import { Auth, namedToken } from "#src/server/Auth.ts"
-import { limits } from "#src/wire/Limits.ts"
+import { limits } from "#src/wire/WireLimits.ts"
 
 const principal = { name: "local", role: "operator" } as const
 

@@ -9,8 +9,8 @@ import { seedFor } from "../support/seed.ts"
 
 const broken = vi.hoisted((): { machine: MachineDefect } => ({ machine: {} }))
 
-vi.mock("#src/machine/Decide.ts", async (original) => {
-  const sound = await original<typeof import("#src/machine/Decide.ts")>()
+vi.mock("#src/machine/decide/Decide.ts", async (original) => {
+  const sound = await original<typeof import("#src/machine/decide/Decide.ts")>()
   const decide: typeof sound.decide = (state, command, ...rest) => {
     const verdict = sound.decide(state, command, ...rest)
     return broken.machine.decide?.(command, verdict) ?? verdict
@@ -18,8 +18,8 @@ vi.mock("#src/machine/Decide.ts", async (original) => {
   return { ...sound, decide }
 })
 
-vi.mock("#src/machine/Recovery.ts", async (original) => {
-  const sound = await original<typeof import("#src/machine/Recovery.ts")>()
+vi.mock("#src/machine/work/Recovery.ts", async (original) => {
+  const sound = await original<typeof import("#src/machine/work/Recovery.ts")>()
   const resolveAfterCrash: typeof sound.resolveAfterCrash = (...found) => {
     const resolution = sound.resolveAfterCrash(...found)
     return broken.machine.recovery?.(resolution) ?? resolution
@@ -27,8 +27,8 @@ vi.mock("#src/machine/Recovery.ts", async (original) => {
   return { ...sound, resolveAfterCrash }
 })
 
-vi.mock("#src/machine/Request.ts", async (original) => {
-  const sound = await original<typeof import("#src/machine/Request.ts")>()
+vi.mock("#src/machine/view/Request.ts", async (original) => {
+  const sound = await original<typeof import("#src/machine/view/Request.ts")>()
   const assembleRequest: typeof sound.assembleRequest = (...about) => {
     const messages = sound.assembleRequest(...about)
     return broken.machine.request?.(messages) ?? messages

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { describe, expect, it } from "vitest"
 import { attempt, tagsOf } from "#src/store/Boundary.ts"
-import * as Errors from "#src/store/Errors.ts"
+import * as Errors from "#src/store/StoreErrors.ts"
 
 class Known extends Data.TaggedError("Known")<{ readonly fact: string }> {}
 class Other extends Data.TaggedError("Other")<{ readonly fact: string }> {}

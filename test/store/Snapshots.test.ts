@@ -3,9 +3,9 @@
 // Verifies: INV-SNAPSHOT-INTEGRITY
 import * as fc from "fast-check"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import type { Disk } from "#runelog/Disk.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import { type SnapshotReport, Snapshots, type SnapshotsOptions } from "#src/store/Snapshots.ts"
+import { DiskSim } from "../support/disk/DiskSim.ts"
 import { seedFor } from "../support/seed.ts"
 import { conversationIdOf, type Place, places } from "./support.ts"
 

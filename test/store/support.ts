@@ -3,9 +3,8 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Disk } from "#runelog/Disk.ts"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { makeDiskNode } from "#runelog/DiskNode.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import {
   type AgentId,
@@ -20,6 +19,7 @@ import {
 } from "#src/rune/Ids.ts"
 import type { Kind, PayloadOf } from "#src/rune/Kinds.ts"
 import { type DraftOf, type Rune, type RuneDraft, stamp } from "#src/rune/Rune.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 
 export const KIB = 1024
 

@@ -1,7 +1,7 @@
 /** Writes docs/machines from the tables. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { drawings, pageOf } from "#src/machine/Diagram.ts"
+import { drawings, pageOf } from "./Diagram.ts"
 
 const root = join(import.meta.dirname, "..", "..", "docs", "machines")
 mkdirSync(root, { recursive: true })

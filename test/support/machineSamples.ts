@@ -2,14 +2,14 @@
  * One sample command for every tag of every machine, so that each cell of each
  * table can be taken. A tag without a sample does not compile.
  */
-import type { AgentCommand, AgentStatus } from "#src/machine/Agent.ts"
-import { agent, agentLands } from "#src/machine/Agent.ts"
-import { type AutonomyCommand, type AutonomyStatus, autonomy, autonomyLands } from "#src/machine/Autonomy.ts"
-import { type HookCommand, type HookRunStatus, hook, hookLands } from "#src/machine/Hook.ts"
-import { type SessionCommand, type SessionStatus, session, sessionLands } from "#src/machine/Session.ts"
-import type { Machine, Tagged } from "#src/machine/Table.ts"
-import { type ToolCommand, type ToolStatus, tool, toolLands } from "#src/machine/Tool.ts"
-import { type TurnCommand, type TurnStatus, turn, turnLands } from "#src/machine/Turn.ts"
+import type { AgentCommand, AgentStatus } from "#src/machine/table/Agent.ts"
+import { agent, agentLands } from "#src/machine/table/Agent.ts"
+import { type AutonomyCommand, type AutonomyStatus, autonomy, autonomyLands } from "#src/machine/table/Autonomy.ts"
+import { type HookCommand, type HookRunStatus, hook, hookLands } from "#src/machine/table/Hook.ts"
+import { type SessionCommand, type SessionStatus, session, sessionLands } from "#src/machine/table/Session.ts"
+import type { Machine, Tagged } from "#src/machine/table/Table.ts"
+import { type ToolCommand, type ToolStatus, tool, toolLands } from "#src/machine/table/Tool.ts"
+import { type TurnCommand, type TurnStatus, turn, turnLands } from "#src/machine/table/Turn.ts"
 import type { Rune } from "#src/rune/Rune.ts"
 import { payloadExamples as payloads } from "./runeExamples.ts"
 

@@ -2,10 +2,11 @@
  * A goal driven step by step in memory: the same decide, fold and list of pending work
  * as in production; agents take turns when they are told to, and say what they are told.
  */
-import { pendingEffects } from "#src/machine/Effects.ts"
-import type { PlanEffect, PlanWork } from "#src/machine/PlanEffects.ts"
-import { agentOf } from "#src/machine/Select.ts"
+
 import type { PlanState } from "#src/machine/State.ts"
+import { agentOf } from "#src/machine/view/Select.ts"
+import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import type { PlanEffect, PlanWork } from "#src/machine/work/PlanWork.ts"
 import type { AgentId, PlanId, TaskId } from "#src/rune/Ids.ts"
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { Finding, PlanTask, Verdict } from "#src/rune/kinds/plan.ts"

@@ -3,10 +3,10 @@
  * what the pursuit of a goal would submit if every agent were brought up and asked.
  */
 import type { Command } from "#src/machine/Command.ts"
-import type { PlanEffect, PlanWork } from "#src/machine/PlanEffects.ts"
-import { criticIdOf, orchestratorIdOf, workerIdOf } from "#src/machine/Schedule.ts"
-import { agentOf, isAlive } from "#src/machine/Select.ts"
+import { criticIdOf, orchestratorIdOf, workerIdOf } from "#src/machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "#src/machine/State.ts"
+import { agentOf, isAlive } from "#src/machine/view/Select.ts"
+import type { PlanEffect, PlanWork } from "#src/machine/work/PlanWork.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 
 export type Outcome = "completed" | "failed"

@@ -2,11 +2,11 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ProcessEnded, ProcessRequest } from "#src/tool/process/Port.ts"
-import { makeProcesses, type ProcessesOptions } from "#src/tool/process/Processes.ts"
-import { detectSandbox } from "#src/tool/sandbox/Detect.ts"
-import { allowedEnvironment } from "#src/tool/sandbox/Environment.ts"
-import type { SandboxLevel, SandboxPort } from "#src/tool/sandbox/Port.ts"
+import { detectSandbox } from "#src/sandbox/Detect.ts"
+import { allowedEnvironment } from "#src/sandbox/Environment.ts"
+import { makeProcesses, type ProcessesOptions } from "#src/sandbox/process/Processes.ts"
+import type { ProcessEnded, ProcessRequest } from "#src/sandbox/process/ProcessPort.ts"
+import type { SandboxLevel, SandboxPort } from "#src/sandbox/SandboxPort.ts"
 import { type Part, programRuns } from "./require.ts"
 
 export const bubblewrap: Part = {

@@ -5,11 +5,8 @@
 
 import type { Command, ResponseItem, ToolFacts } from "#src/machine/Command.ts"
 import { advance, stampAll } from "#src/machine/Conversation.ts"
-import type { Idempotency, Refusal, Verdict } from "#src/machine/Decide.ts"
-import { type Effect, type EffectTag, pendingEffects } from "#src/machine/Effects.ts"
-import { evolve } from "#src/machine/Evolve.ts"
-import { type Resolution, resolveAfterCrash } from "#src/machine/Recovery.ts"
-import { agentOf, callOf } from "#src/machine/Select.ts"
+import type { Idempotency, Refusal, Verdict } from "#src/machine/decide/Decide.ts"
+import { evolve } from "#src/machine/evolve/Evolve.ts"
 import {
   type AgentState,
   type CallState,
@@ -17,6 +14,9 @@ import {
   emptyConversation,
   type TurnState
 } from "#src/machine/State.ts"
+import { agentOf, callOf } from "#src/machine/view/Select.ts"
+import { type Effect, type EffectTag, pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { type Resolution, resolveAfterCrash } from "#src/machine/work/Recovery.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "#src/rune/Ids.ts"
 import { makeAgentId, makeConversationId, makeRequestId, makeRuneId } from "#src/rune/Ids.ts"

@@ -5,10 +5,10 @@
 
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { Command, ResponseItem } from "#src/machine/Command.ts"
-import { type Effect, pendingEffects } from "#src/machine/Effects.ts"
-import { restoreSnapshot, snapshotOf } from "#src/machine/Replay.ts"
-import { isAlive } from "#src/machine/Select.ts"
+import { restoreSnapshot, snapshotOf } from "#src/machine/invariants/Replay.ts"
 import type { AgentState, CallState, HookState } from "#src/machine/State.ts"
+import { isAlive } from "#src/machine/view/Select.ts"
+import { type Effect, pendingEffects } from "#src/machine/work/PendingWork.ts"
 import { type AgentId, type CallId, type HookRunId, makeAgentId, makeRequestId, type PlanId } from "#src/rune/Ids.ts"
 import { autonomySamples } from "./machineSamples.ts"
 import { planCommand } from "./planWork.ts"

@@ -1,5 +1,5 @@
 /** What every provider demands of a list of messages with tool calls in it. */
-import type { RequestMessage } from "#src/machine/Request.ts"
+import type { RequestMessage } from "#src/machine/view/Request.ts"
 
 /** Throws unless every call is followed at once by its outputs, in order, with unique wire ids. */
 export const expectWellFormed = (list: ReadonlyArray<RequestMessage>): void => {

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { afterAll, beforeAll, beforeEach } from "vitest"
-import type { SandboxLevel } from "#src/tool/sandbox/Port.ts"
+import type { SandboxLevel } from "#src/sandbox/SandboxPort.ts"
 import { requirePart } from "./require.ts"
 import { bubblewrap } from "./sandbox.ts"
 

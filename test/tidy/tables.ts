@@ -37,7 +37,7 @@ export const requiredTopEntries: ReadonlyArray<string> = [
 ]
 
 const ports = ["rune", "machine"]
-const effects = ["store", "provider", "tool", "hook", "budget"]
+const effects = ["store", "provider", "tool", "hook", "budget", "sandbox", "policy"]
 const everything = "*"
 
 /** Area of the source → the areas it may import. Its own files are always allowed. */
@@ -50,16 +50,20 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   // A list says what the state says: its rows are folded by the machine.
   store: ["rune", "runelog", "machine"],
   provider: ports,
-  tool: ports,
+  // Shapes that two areas share so that neither imports the other.
+  contract: [...ports, "wire"],
+  sandbox: ports,
+  policy: [...ports, "contract"],
+  tool: [...ports, "sandbox", "policy", "contract"],
   hook: ports,
   harness: ports,
   budget: ports,
-  prompt: [...ports, "tool"],
+  prompt: [...ports, "tool", "sandbox"],
   turn: [...ports, ...effects, "prompt"],
   autonomy: [...ports, ...effects],
   conversation: [...ports, ...effects, "prompt", "harness", "supervise", "turn", "autonomy"],
   wire: ["rune"],
-  server: ["conversation", "rune", "wire"],
+  server: ["conversation", "rune", "wire", "contract"],
   client: ["rune", "wire"],
   cli: ["client"],
   dashboard: ["client"],
@@ -85,11 +89,13 @@ export const permissions: ReadonlyArray<Permission> = [
     reaches: "files",
     modules: ["node:fs", "node:fs/promises"],
     allowed: [
-      "runelog/DescriptorReserve.ts",
-      "runelog/DiskNode.ts",
-      "runelog/NodeLock.ts",
+      "runelog/disk/DescriptorReserve.ts",
+      "runelog/disk/DiskNode.ts",
+      "runelog/disk/NodeLock.ts",
       "src/config/",
       "src/tool/",
+      "src/sandbox/",
+      "src/policy/",
       "src/prompt/",
       "src/harness/",
       // Finds the bundled Node.
@@ -99,7 +105,7 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo.ts",
       "src/main/DoctorTools.ts",
       // Writes to standard error while the main thread cannot.
-      "src/server/WatchdogThread.ts"
+      "src/server/telemetry/WatchdogThread.ts"
     ]
   },
   {
@@ -107,6 +113,7 @@ export const permissions: ReadonlyArray<Permission> = [
     modules: ["node:child_process", "node:cluster", "node:worker_threads"],
     allowed: [
       "src/tool/",
+      "src/sandbox/",
       "src/harness/",
       "src/cli/echs.js",
       "src/cli/demo/",
@@ -114,14 +121,14 @@ export const permissions: ReadonlyArray<Permission> = [
       // Asks programs for their versions.
       "src/main/Doctor.ts",
       // A thread that watches the main one.
-      "src/server/Watchdog.ts",
-      "src/server/WatchdogThread.ts"
+      "src/server/telemetry/Watchdog.ts",
+      "src/server/telemetry/WatchdogThread.ts"
     ]
   },
   {
     reaches: "the debugger",
     modules: ["node:inspector"],
-    allowed: ["src/server/Watchdog.ts", "src/server/WatchdogThread.ts"]
+    allowed: ["src/server/telemetry/Watchdog.ts", "src/server/telemetry/WatchdogThread.ts"]
   },
   {
     reaches: "the network",
@@ -138,7 +145,7 @@ export const permissions: ReadonlyArray<Permission> = [
     ],
     allowed: ["src/provider/", "src/harness/", "src/server/", "src/client/", "src/tool/builtin/fetch/"]
   },
-  { reaches: "the lock of a data directory", modules: ["node:net"], allowed: ["runelog/NodeLock.ts"] },
+  { reaches: "the lock of a data directory", modules: ["node:net"], allowed: ["runelog/disk/NodeLock.ts"] },
   { reaches: "a database", modules: ["node:sqlite"], allowed: ["src/store/"] },
   { reaches: "a checksum", modules: ["@node-rs/crc32"], allowed: ["runelog/Crc32c.ts"] },
   { reaches: "the check of arguments", modules: ["ajv"], allowed: ["src/tool/Arguments.ts"] },

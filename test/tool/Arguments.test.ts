@@ -1,9 +1,9 @@
 // Goal: arguments that do not fit are told by place and problem; a schema from outside can be broken, endless or malicious
 // and does no harm. Method: the real checker, schemas of every bad kind.
 import { describe, expect, it } from "vitest"
+import type { Provenance } from "#src/contract/ToolAccess.ts"
 import { makeArgumentCheck } from "#src/tool/Arguments.ts"
-import { limits } from "#src/tool/Limits.ts"
-import type { Provenance } from "#src/tool/Tool.ts"
+import { limits } from "#src/tool/ToolLimits.ts"
 
 type Schema = { readonly [key: string]: unknown }
 const { check } = makeArgumentCheck()

@@ -3,12 +3,12 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { builtinLimits } from "#src/tool/builtin/BuiltinLimits.ts"
 import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
 import { editFileTool } from "#src/tool/builtin/edit/Edit.ts"
 import { replaceFile } from "#src/tool/builtin/files/Replace.ts"
 import { requireTextFile } from "#src/tool/builtin/files/TextFile.ts"
-import { workspaceDoor } from "#src/tool/builtin/Kit.ts"
-import { builtinLimits } from "#src/tool/builtin/Limits.ts"
+import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()

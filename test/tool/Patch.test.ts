@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { applyPatchTool } from "#src/tool/builtin/edit/ApplyPatch.ts"
 import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
-import { workspaceDoor } from "#src/tool/builtin/Kit.ts"
+import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()

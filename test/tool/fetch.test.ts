@@ -13,7 +13,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
 import { readHtml } from "#src/tool/builtin/fetch/Html.ts"
 import { fetchLimits } from "#src/tool/builtin/fetch/Limits.ts"
-import type { ToolContext } from "#src/tool/Port.ts"
+import type { ToolContext } from "#src/tool/ToolPort.ts"
 import { type Part, programRuns, requirePart } from "../support/require.ts"
 
 const open = new Set<Server>()

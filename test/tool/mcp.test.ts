@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { afterEach, describe, expect, it } from "vitest"
-import { mcpLimits } from "#src/tool/mcp/Limits.ts"
+import { mcpLimits } from "#src/tool/mcp/McpLimits.ts"
 import { offeredName } from "#src/tool/mcp/Names.ts"
 import { conversationServers, globalServers } from "#src/tool/mcp/Settings.ts"
 import { reportCount } from "../support/counts.ts"

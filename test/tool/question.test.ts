@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { ConversationState } from "#src/machine/State.ts"
 import { answerIssue, makeAskUser } from "#src/tool/builtin/question/AskUser.ts"
-import type { ToolContext } from "#src/tool/Port.ts"
+import type { ToolContext } from "#src/tool/ToolPort.ts"
 
 const tool = makeAskUser()
 

@@ -3,7 +3,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Coalescer, nextMultipleMs } from "#src/turn/Coalescer.ts"
-import { limits } from "#src/turn/Limits.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 import { seedFor } from "../support/seed.ts"
 
 interface Sent {

@@ -1,11 +1,11 @@
 // Goal: a conversation that outgrows its model goes on, with its newest part intact, and never sums up for ever. Method:
 // the real runtime with models of tiny contexts, over the scripted provider.
 import { describe, expect, it } from "vitest"
-import { compactionPoints } from "#src/machine/Request.ts"
 import type { TranscriptItem } from "#src/machine/State.ts"
+import { compactionPoints } from "#src/machine/view/Request.ts"
 import { choosePoint } from "#src/turn/Compaction.ts"
-import { limits } from "#src/turn/Limits.ts"
 import { extract, piecesOf } from "#src/turn/SummaryText.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { always, fail, type ReplySpec, say, scenarios } from "../support/runtime/scenarios.ts"
 import { useWorlds } from "../support/runtime/World.ts"

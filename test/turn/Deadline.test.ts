@@ -2,7 +2,7 @@
 // test settles, with fake timers.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { type Ended, messageOf, timerMs, underDeadline } from "#src/turn/Deadline.ts"
-import { limits } from "#src/turn/Limits.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 
 beforeEach(() => {
   vi.useFakeTimers()

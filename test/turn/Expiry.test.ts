@@ -2,9 +2,9 @@
 // clock that the test owns, set ahead (or a machine that slept), set back, and both at random.
 // Verifies: INV-TOOL-TERMINAL
 import { describe, expect, it } from "vitest"
-import { makeDiskMemory } from "#runelog/DiskMemory.ts"
-import { limits } from "#src/turn/Limits.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 import { count, reportCount } from "../support/counts.ts"
+import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { OwnClock } from "../support/runtime/clocks.ts"
 import { fail, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"

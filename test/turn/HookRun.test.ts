@@ -2,10 +2,10 @@
 // says. Method: the real runtime with hooks that misbehave on cue.
 // Verifies: INV-HOOKS-NEVER-OVERLAP, INV-TURN-ORDER
 import { describe, expect, it } from "vitest"
-import type { HookOutcome, HookPort } from "#src/hook/Port.ts"
+import type { HookOutcome, HookPort } from "#src/hook/HookPort.ts"
 import type { HookChoice } from "#src/machine/Command.ts"
 import type { HookFailurePolicy } from "#src/rune/kinds/shared.ts"
-import { limits } from "#src/turn/Limits.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"

@@ -3,8 +3,8 @@
 // Verifies: INV-TOOL-TERMINAL, INV-TOOL-CALL-BEFORE-RESULT, INV-TOOL-APPROVAL-BEFORE-EXEC
 import { describe, expect, it } from "vitest"
 import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
-import type { ToolOutcome, ToolPort } from "#src/tool/Port.ts"
-import { limits } from "#src/turn/Limits.ts"
+import type { ToolOutcome, ToolPort } from "#src/tool/ToolPort.ts"
+import { limits } from "#src/turn/TurnLimits.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"

@@ -1,16 +1,16 @@
 // Tools for agents that need help: spawn another agent, talk to it, wait for its answer. How deep and how many is bounded,
 // and nobody can wait for somebody who waits for them.
 import { createHash } from "node:crypto"
-import { agentOf, aliveAgents, isAlive, pathOf } from "../../machine/Select.ts"
 import type { AgentState, ConversationState } from "../../machine/State.ts"
+import { agentOf, aliveAgents, isAlive, pathOf } from "../../machine/view/Select.ts"
 import { type AgentId, isAgentId } from "../../rune/Ids.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import { offer } from "../Desk.ts"
-import { limits } from "../Limits.ts"
+import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import { offer } from "../GoalContext.ts"
+import { limits } from "../GoalLimits.ts"
+import { lastWords } from "../LastAnswer.ts"
 import { Problems } from "../PlanCheck.ts"
-import { lastWords } from "../Words.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
+import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
 
 /** The same call makes the same agent, however often it is run. */
 const idOf = ({ call_id, conversation_id }: ToolContext): AgentId =>

@@ -4,7 +4,7 @@
 import type { ConversationState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
-import { maySelfApprove, type RunnerRuling, type Tools } from "../Desk.ts"
+import { maySelfApprove, type RunnerRuling, type Tools } from "../GoalContext.ts"
 
 const holdsCommand = (tasks: ReadonlyArray<PlanTask>): boolean =>
   tasks.some((one) => one.evidence?.some((spec) => spec.type === "command") === true)

@@ -1,16 +1,16 @@
 // The tools of the orchestrator: submit a plan, change one that has come to a standstill, or give the goal up. And the one
 // with which a worker leaves a note on its task.
-import { orchestratorIdOf } from "../../machine/Schedule.ts"
+import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { PlanState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import { offer, type Tools } from "../Desk.ts"
-import { limits } from "../Limits.ts"
+import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import { offer, type Tools } from "../GoalContext.ts"
+import { limits } from "../GoalLimits.ts"
 import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
 import { approvalReason, deniedCommands, refusedChanges } from "./CommandRulings.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
+import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
 
 const evidence = list(
   object(

@@ -1,15 +1,15 @@
 // The tool of the critic: a verdict with its findings. A pass ends the goal with its proof, a retry makes tasks of the
 // findings, a replan sends the orchestrator back to the plan.
 import type { Command } from "../../machine/Command.ts"
-import { orchestratorIdOf } from "../../machine/Schedule.ts"
+import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "../../machine/State.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/Port.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import { offer, type Tools } from "../Desk.ts"
+import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import { offer, type Tools } from "../GoalContext.ts"
 import { replanPrompt } from "../Prompts.ts"
 import { followUps, parseReview, type Review, regressions } from "../Review.ts"
 import { goalMet } from "../Summary.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./Kit.ts"
+import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
 
 const finding = object(
   {

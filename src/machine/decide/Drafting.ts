@@ -5,9 +5,9 @@
  */
 import type { AgentId, TurnId } from "../../rune/Ids.ts"
 import type { RuneDraft } from "../../rune/Rune.ts"
-import type { Place } from "../Drafts.ts"
 import type { AgentState, ConversationState, TurnState } from "../State.ts"
-import { decideIn, type Machine, type Tagged } from "../Table.ts"
+import { decideIn, type Machine, type Tagged } from "../table/Table.ts"
+import type { Place } from "./Drafts.ts"
 
 export type RefusalCode =
   | "not_found"

@@ -1,7 +1,7 @@
 /** Finding what a command speaks of, or refusing it by name. */
 import type { AgentId, CallId } from "../../rune/Ids.ts"
-import { agentOf, callOf } from "../Select.ts"
 import type { AgentState, CallState, TurnState } from "../State.ts"
+import { agentOf, callOf } from "../view/Select.ts"
 import type { Drafting } from "./Drafting.ts"
 
 /** The named agent, or the root when none is named. */

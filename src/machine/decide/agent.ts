@@ -1,17 +1,17 @@
 /** Deciding about agents: spawning, readiness, messages between them, their end. */
 import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import type { AgentId } from "../../rune/Ids.ts"
-import { type AgentStatus, agent as agentMachine } from "../Agent.ts"
 import type { AgentRequest, AgentSpec } from "../Command.ts"
-import { draft } from "../Drafts.ts"
-import { limits } from "../Limits.ts"
-import { agentOf, aliveAgents, isAlive } from "../Select.ts"
-import { session } from "../Session.ts"
-import { settlementOf } from "../Settlement.ts"
+import { limits } from "../MachineLimits.ts"
 import type { AgentState } from "../State.ts"
+import { type AgentStatus, agent as agentMachine } from "../table/Agent.ts"
+import { session } from "../table/Session.ts"
+import { agentOf, aliveAgents, isAlive } from "../view/Select.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
+import { draft } from "./Drafts.ts"
 import { endAgent, endDependants, endInside, failTurn, terminatedPayload } from "./Ending.ts"
 import { requireAgent } from "./Require.ts"
+import { settlementOf } from "./Settlement.ts"
 
 type Of<Tag extends AgentRequest["_tag"]> = Extract<AgentRequest, { readonly _tag: Tag }>
 

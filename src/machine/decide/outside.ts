@@ -3,10 +3,10 @@
 import type { AgentId } from "../../rune/Ids.ts"
 import type { RuneDraft } from "../../rune/Rune.ts"
 import type { HarnessRequest } from "../Command.ts"
-import { draft } from "../Drafts.ts"
-import { isAlive } from "../Select.ts"
 import type { AgentState } from "../State.ts"
+import { isAlive } from "../view/Select.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
+import { draft } from "./Drafts.ts"
 import { requireAgent } from "./Require.ts"
 
 type Of<Tag extends HarnessRequest["_tag"]> = Extract<HarnessRequest, { readonly _tag: Tag }>

@@ -9,7 +9,7 @@ import type { AssistantItem } from "../../rune/kinds/turn.ts"
 import { canonicalHash, isDeeperThan } from "../Canonical.ts"
 import type { ResponseItem, ToolFacts } from "../Command.ts"
 import { type ErrorCode, errorInfo } from "../ErrorTable.ts"
-import { limits } from "../Limits.ts"
+import { limits } from "../MachineLimits.ts"
 
 type CallItem = Extract<ResponseItem, { readonly type: "tool_call" }>
 

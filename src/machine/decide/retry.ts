@@ -1,5 +1,5 @@
 /** Starting the retry that a turn waits for: by its timer, or by a person who will not wait. */
-import { turn as turnMachine } from "../Turn.ts"
+import { turn as turnMachine } from "../table/Turn.ts"
 import { type Drafting, placeOf } from "./Drafting.ts"
 import type { Running } from "./Require.ts"
 

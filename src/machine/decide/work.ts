@@ -3,11 +3,11 @@
  * record. Agents stay, with nothing to do.
  */
 import type { SessionRequest } from "../Command.ts"
-import { draft } from "../Drafts.ts"
-import { aliveAgents, isOpen } from "../Select.ts"
 import type { AgentState } from "../State.ts"
+import { aliveAgents, isOpen } from "../view/Select.ts"
 import { agentDeciders } from "./agent.ts"
 import type { Drafting } from "./Drafting.ts"
+import { draft } from "./Drafts.ts"
 import { endCall, endInside, markInterrupted } from "./Ending.ts"
 
 const dequeue = (sheet: Drafting, { agent_id, queue }: AgentState, reason: string): undefined => {

@@ -2,7 +2,7 @@
 import type { AgentId, CallId } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
 import type { Rune, RuneOf } from "../../rune/Rune.ts"
-import { limits } from "../Limits.ts"
+import { limits } from "../MachineLimits.ts"
 import type {
   MutableAgent,
   MutableCall,

@@ -1,7 +1,7 @@
 /** How session and config runes change the state. */
 import type { ConversationConfig } from "../../rune/kinds/shared.ts"
-import { sessionLands } from "../Session.ts"
 import type { MutableConversation } from "../State.ts"
+import { sessionLands } from "../table/Session.ts"
 import { startClocks, stopClocks } from "./clock.ts"
 import { findAgent, type Handlers } from "./Parts.ts"
 

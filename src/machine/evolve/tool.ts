@@ -1,9 +1,7 @@
 /** How tool and hook runes change the state. */
 import { type CallId, ordinalOf, toolRunIdOf } from "../../rune/Ids.ts"
 import type { AnyRune, RuneOf } from "../../rune/Rune.ts"
-import { rememberEffect } from "../DoneEffects.ts"
-import { hookLands } from "../Hook.ts"
-import { limits } from "../Limits.ts"
+import { limits } from "../MachineLimits.ts"
 import type {
   MutableCall,
   MutableCallRecord,
@@ -12,7 +10,9 @@ import type {
   MutableResult,
   MutableTurn
 } from "../State.ts"
-import { toolLands } from "../Tool.ts"
+import { hookLands } from "../table/Hook.ts"
+import { toolLands } from "../table/Tool.ts"
+import { rememberEffect } from "./DoneEffects.ts"
 import { findAgent, findCall, findTurn, type Handlers, notice, pushBounded, recordDecision, tailOf } from "./Parts.ts"
 
 /** A call that waits to be looked at. */

@@ -2,7 +2,7 @@
 import { ordinalOf } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
 import type { Rune, RuneOf } from "../../rune/Rune.ts"
-import { sessionLands } from "../Session.ts"
+import { sessionLands } from "../table/Session.ts"
 import { goalChecks } from "./Goal.ts"
 import type { SeenAgent, SeenCall, World } from "./World.ts"
 

@@ -1,7 +1,7 @@
 /** What the invariant checker remembers of the runes it has seen. */
 import type { Visibility } from "../../rune/Envelope.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
-import type { SessionStatus } from "../Session.ts"
+import type { SessionStatus } from "../table/Session.ts"
 
 export const invariantNames = [
   "INV-EVENTID-MONOTONIC",

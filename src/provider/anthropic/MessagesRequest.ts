@@ -21,9 +21,9 @@ import type {
   ToolResultPart
 } from "../Canonical.ts"
 import { wellFormedHistory } from "../History.ts"
-import { limits } from "../Limits.ts"
 import type { ModelInfo } from "../ModelInfo.ts"
 import { originOf } from "../Provider.ts"
+import { limits } from "../ProviderLimits.ts"
 
 export const blockFormat = "anthropic.content_block"
 

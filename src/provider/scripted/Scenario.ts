@@ -3,8 +3,8 @@
 // recovered after a crash gets the same answers again.
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { errorKinds, ScenarioInvalid } from "../Errors.ts"
-import { limits } from "../Limits.ts"
+import { errorKinds, ScenarioInvalid } from "../ProviderErrors.ts"
+import { limits } from "../ProviderLimits.ts"
 
 const Natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))

@@ -3,7 +3,6 @@
 import * as Result from "effect/Result"
 import { Assembly, type RawPart } from "../Assembly.ts"
 import type { ModelRequest } from "../Canonical.ts"
-import { type ProviderError, providerError, type ScenarioInvalid } from "../Errors.ts"
 import { requestChars } from "../Estimate.ts"
 import {
   type ModelProvider,
@@ -13,6 +12,7 @@ import {
   type StreamOptions,
   type Usage
 } from "../Provider.ts"
+import { type ProviderError, providerError, type ScenarioInvalid } from "../ProviderErrors.ts"
 import type { Action, Reply, Scenario } from "./Scenario.ts"
 import { fill, fillDeep, type Situation, selectReply, situationOf } from "./Selection.ts"
 

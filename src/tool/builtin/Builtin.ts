@@ -1,9 +1,10 @@
 // The tools that work on the files of a workspace: those that look, those that write, and those of its repository. Files
 // are reached in this process, held to the workspace by how every path is opened; programs run in the sandbox.
+
+import type { ProcessPort } from "../../sandbox/process/ProcessPort.ts"
+import type { WorkspaceCheck } from "../../sandbox/WorkspaceCheck.ts"
 import type { BlobPort } from "../Output.ts"
-import type { ProcessPort } from "../process/Port.ts"
 import type { Tool } from "../Tool.ts"
-import type { WorkspaceCheck } from "../WorkspaceCheck.ts"
 import { applyPatchTool } from "./edit/ApplyPatch.ts"
 import { editFileTool } from "./edit/Edit.ts"
 import { listFilesTool } from "./files/List.ts"
@@ -11,9 +12,9 @@ import { readFileTool } from "./files/Read.ts"
 import { writeFileTool } from "./files/Write.ts"
 import { Git } from "./git/Git.ts"
 import { gitCommitTool, gitDiffTool, gitStatusTool } from "./git/GitTools.ts"
-import { workspaceDoor } from "./Kit.ts"
 import { grepTool } from "./search/Grep.ts"
 import { makeSearch } from "./search/Search.ts"
+import { workspaceDoor } from "./ToolSchema.ts"
 import type { Means } from "./Workspace.ts"
 
 export interface WorkspaceToolsOptions {

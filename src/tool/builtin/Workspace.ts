@@ -5,9 +5,9 @@
 import { constants, existsSync, type Stats } from "node:fs"
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, sep } from "node:path"
-import type { WorkspaceCheck, WorkspaceChoice } from "../WorkspaceCheck.ts"
-import { ToolFailure } from "./Errors.ts"
-import { builtinLimits } from "./Limits.ts"
+import type { WorkspaceCheck, WorkspaceChoice } from "../../sandbox/WorkspaceCheck.ts"
+import { ToolFailure } from "./BuiltinErrors.ts"
+import { builtinLimits } from "./BuiltinLimits.ts"
 
 export const isInside = (root: string, path: string): boolean => {
   const way = relative(root, path)

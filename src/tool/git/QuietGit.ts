@@ -1,9 +1,9 @@
 // The one way in which this program runs git: in the sandbox, so that nothing but git runs. Hooks, monitors, pagers,
 // editors, signing programs, external diffs, filters and whatever else the settings of a repository could start are
 // switched off; git is given no way to start a git in a submodule; what only reads may not write.
-import type { ProcessEnded, ProcessPort, ProcessRequest } from "../process/Port.ts"
-import { GitRefused } from "./Errors.ts"
-import { gitLimits } from "./Limits.ts"
+import type { ProcessEnded, ProcessPort, ProcessRequest } from "../../sandbox/process/ProcessPort.ts"
+import { GitRefused } from "./GitErrors.ts"
+import { gitLimits } from "./GitLimits.ts"
 import { gitAlone, prelude } from "./Scripts.ts"
 import {
   asEnvironment,

@@ -1,8 +1,8 @@
 // The settings of git under which it starts no program of a repository. They are handed over in the environment, name and
 // value apart: on a command line git splits them at the first `=`, and a name may hold one. Which settings of a family a
 // repository has is known only from the repository; all of them are overridden by the name that git itself prints.
-import { GitRefused } from "./Errors.ts"
-import { gitLimits } from "./Limits.ts"
+import { GitRefused } from "./GitErrors.ts"
+import { gitLimits } from "./GitLimits.ts"
 
 export type Setting = readonly [name: string, value: string]
 export type Environment = Readonly<Record<string, string>>

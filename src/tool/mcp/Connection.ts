@@ -2,11 +2,11 @@
 // lost, later each time it is lost again. Its tools are remembered meanwhile. Whatever the server does, a call has
 // exactly one outcome.
 import type { EffectClass } from "../../rune/kinds/shared.ts"
-import type { ToolContext, ToolOutcome } from "../Port.ts"
 import type { Input } from "../Tool.ts"
+import type { ToolContext, ToolOutcome } from "../ToolPort.ts"
 import { outcomeOf } from "./Content.ts"
-import { asMcpError, inDoubt, McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import { asMcpError, inDoubt, McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { offeredName } from "./Names.ts"
 import { Session, type SessionOptions } from "./Session.ts"
 import type { McpServerSettings } from "./Settings.ts"

@@ -1,8 +1,8 @@
 // The result of a call as a model can read it. Text stays text; images, audio and files are handed on as bytes, and what
 // they are is read from those.
 import { isDeeperThan } from "../../machine/Canonical.ts"
-import type { RawMedia, ToolOutcome } from "../Port.ts"
-import { mcpLimits } from "./Limits.ts"
+import type { RawMedia, ToolOutcome } from "../ToolPort.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { isObject, type Json } from "./Message.ts"
 
 const bytesOf = (base64: unknown): Buffer => Buffer.from(typeof base64 === "string" ? base64 : "", "base64")

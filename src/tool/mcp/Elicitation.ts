@@ -1,12 +1,12 @@
 // A server that asks a person something in the middle of a call. The question goes to the same inbox as approvals: whoever
 // approves it gives the answer as its arguments, whoever denies it declines, and nobody in time is a cancellation.
-import { effectiveLimits } from "../../machine/Limits.ts"
-import { questionId } from "../../machine/Questions.ts"
+import { effectiveLimits } from "../../machine/MachineLimits.ts"
 import type { CallState } from "../../machine/State.ts"
+import { questionId } from "../../machine/view/Questions.ts"
 import type { CallId } from "../../rune/Ids.ts"
-import type { ToolContext } from "../Port.ts"
-import { McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import type { ToolContext } from "../ToolPort.ts"
+import { McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { isObject, type Json } from "./Message.ts"
 
 export interface Question {

@@ -1,7 +1,8 @@
 // Server-sent events out of a body of bytes, with a limit on each. Reads no faster than it is allowed to.
-import { McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+
 import { Lines } from "./Lines.ts"
+import { McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import type { Rate } from "./Rate.ts"
 import { sleep } from "./Sleep.ts"
 

@@ -1,7 +1,7 @@
 // The name under which a model knows a tool of an MCP server: `server__tool`, in the characters and the length that all
 // providers take. What had to be changed carries a few digits of its own hash, so that no two tools share a name.
 import { createHash } from "node:crypto"
-import { mcpLimits } from "./Limits.ts"
+import { mcpLimits } from "./McpLimits.ts"
 
 const digits = 6
 

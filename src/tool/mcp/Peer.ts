@@ -1,8 +1,8 @@
 // One end of a conversation in JSON-RPC: requests find their answers, in time or not at all; what the other side asks
 // is answered, a few things at a time. When the transport ends, everything that waits is told so, once.
 import { isDeeperThan } from "../../machine/Canonical.ts"
-import { asMcpError, McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import { asMcpError, McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import {
   internalError,
   invalidParams,

@@ -1,11 +1,11 @@
 // One life of a connection to one MCP server: hello, its tools, calls, and what it says meanwhile. Everything it does
 // belongs to one conversation, so what it asks in the course of a call is asked there.
 import { pathToFileURL } from "node:url"
-import type { ToolContext } from "../Port.ts"
 import type { Input } from "../Tool.ts"
+import type { ToolContext } from "../ToolPort.ts"
 import { elicit } from "./Elicitation.ts"
-import { McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import { McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { isObject, type Json } from "./Message.ts"
 import { Peer } from "./Peer.ts"
 import type { McpServerSettings } from "./Settings.ts"

@@ -5,7 +5,7 @@ import { isAbsolute } from "node:path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Ordinal } from "../../rune/kinds/shared.ts"
-import { mcpLimits } from "./Limits.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { isServerName } from "./Names.ts"
 
 const optional = Schema.optionalKey

@@ -1,9 +1,9 @@
 // An MCP server as a process of ours: messages are lines on its standard streams. It runs where and as the sandbox
 // lets it; what it says too fast waits in its pipe, what is too long ends it, and all it started ends with it.
-import type { ProcessPort, RunningProcess } from "../process/Port.ts"
-import { asMcpError, McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import type { ProcessPort, RunningProcess } from "../../sandbox/process/ProcessPort.ts"
 import { Lines } from "./Lines.ts"
+import { asMcpError, McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { type Json, parseMessages } from "./Message.ts"
 import { Rate } from "./Rate.ts"
 import type { Transport, TransportListener } from "./Transport.ts"

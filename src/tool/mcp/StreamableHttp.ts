@@ -1,9 +1,10 @@
 // An MCP server at an address, over Streamable HTTP: every message is a POST, answered with JSON or with a stream of
 // events; another stream, where the server offers one, brings what it says by itself. A stream that breaks off is taken
 // up from its last event. Redirects are not followed: what was configured is what is spoken to.
-import { inDoubt, McpError } from "./Errors.ts"
+
 import { bodyText, serverEvents } from "./EventStream.ts"
-import { mcpLimits } from "./Limits.ts"
+import { inDoubt, McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { type Json, type MessageId, parseMessages } from "./Message.ts"
 import { Rate } from "./Rate.ts"
 import { sleep } from "./Sleep.ts"

@@ -1,8 +1,8 @@
 // The tools of a server as it tells of them, page by page, within bounds: what cannot be offered to a model is left out,
 // and counted.
 import { isDeeperThan } from "../../machine/Canonical.ts"
-import { McpError } from "./Errors.ts"
-import { mcpLimits } from "./Limits.ts"
+import { McpError } from "./McpErrors.ts"
+import { mcpLimits } from "./McpLimits.ts"
 import { isObject, type Json } from "./Message.ts"
 
 export interface McpToolInfo {

@@ -1,5 +1,5 @@
 // A way to and from one MCP server. It ends once and says why; it is never used again after that.
-import type { McpError } from "./Errors.ts"
+import type { McpError } from "./McpErrors.ts"
 import type { Json, Message, MessageId } from "./Message.ts"
 
 export interface TransportListener {

@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { EffectClass } from "../../rune/kinds/shared.ts"
 import { EffectClass as EffectClassSchema, Ordinal } from "../../rune/kinds/shared.ts"
-import { remoteLimits } from "./Limits.ts"
+import { remoteLimits } from "./RemoteToolLimits.ts"
 
 const optional = Schema.optionalKey
 

@@ -1,6 +1,6 @@
 // The scheduler and the machine alone: what it costs to find out which tasks of a large plan may run, and to take a whole
 // plan through its steps, with no model, no disk and no program in between.
-import { nextTasks } from "#src/machine/Schedule.ts"
+import { nextTasks } from "#src/machine/decide/TaskSchedule.ts"
 import { PlanStory } from "../../support/planStory.ts"
 import type { Row } from "../Bench.ts"
 import { aimedRow } from "../runelog/rows.ts"

@@ -1,14 +1,14 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
 import { Approvals } from "#src/conversation/Approvals.ts"
+import { Shelf } from "#src/conversation/ConversationStore.ts"
 import { PromptView } from "#src/conversation/PromptView.ts"
 import { makeConversations } from "#src/conversation/Runtime.ts"
-import { Shelf } from "#src/conversation/Shelf.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import { namedToken } from "#src/server/Auth.ts"
-import { makeLog } from "#src/server/Log.ts"
-import { Server } from "#src/server/Server.ts"
+import { Server } from "#src/server/HttpListener.ts"
+import { makeLog } from "#src/server/telemetry/Log.ts"
 import { Store } from "#src/store/Store.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
 

@@ -1,7 +1,8 @@
 // A writer to be killed: appends single runes to the large log until `count` are acknowledged, says up to which event,
 // and waits for its end. Arguments: directory, count, outstanding.
-import { Busy, EventIdOutOfOrder } from "#runelog/Errors.ts"
+
 import { Runelog } from "#runelog/Runelog.ts"
+import { Busy, EventIdOutOfOrder } from "#runelog/RunelogErrors.ts"
 import { largeLogName } from "./largeLog.ts"
 import { body } from "./settings.ts"
 

@@ -1,10 +1,10 @@
 // The runelog as it is used: everything on, default limits. A row with many conversations is sampled over whole
 // checkpoint cycles where time allows, since a rate between two checkpoints would be a rate that nobody gets.
 import { join } from "node:path"
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
-import { makeDiskNode } from "#runelog/DiskNode.ts"
-import { Busy, EventIdOutOfOrder } from "#runelog/Errors.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { Busy, EventIdOutOfOrder } from "#runelog/RunelogErrors.ts"
 import { appendWhenReady } from "./appendWhenReady.ts"
 import { drive, type Sample, type Subject, timed } from "./sampling.ts"
 import { body, recordsBefore } from "./settings.ts"

@@ -1,13 +1,13 @@
 // Replay: pages of logs are read, checked, decoded and folded into state, beside JSON.parse of the very same bytes and
 // nothing else. The logs hold what agents write: turns with streamed text, tools with output, and their ends.
 import { join } from "node:path"
-import { evolve } from "#src/machine/Evolve.ts"
+import { evolve } from "#src/machine/evolve/Evolve.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeConversationId } from "#src/rune/Ids.ts"
 import type { Kind } from "#src/rune/Kinds.ts"
 import type { Rune, RuneOf } from "#src/rune/Rune.ts"
-import type { RunePage } from "#src/store/Page.ts"
+import type { RunePage } from "#src/store/runes/Page.ts"
 import { Store } from "#src/store/Store.ts"
 import { callItem, Story, shellTool, textItem } from "../../support/story.ts"
 import type { Row } from "../Bench.ts"

@@ -1,5 +1,5 @@
 // Starts turns that do not end and says so when all of them are durable; then it is killed. Arguments: directory, turns.
-import { limits } from "#src/provider/Limits.ts"
+import { limits } from "#src/provider/ProviderLimits.ts"
 import { BenchRuntime } from "./openRuntime.ts"
 import { unfinishedScenarios } from "./recovering.ts"
 

@@ -3,12 +3,12 @@
 import { spawn } from "node:child_process"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { detectSandbox } from "../../../src/sandbox/Detect.ts"
+import { allowedEnvironment } from "../../../src/sandbox/Environment.ts"
+import { makeProcesses } from "../../../src/sandbox/process/Processes.ts"
+import type { SandboxLevel } from "../../../src/sandbox/SandboxPort.ts"
 import { makeBash } from "../../../src/tool/builtin/shell/Bash.ts"
-import type { ToolContext } from "../../../src/tool/Port.ts"
-import { makeProcesses } from "../../../src/tool/process/Processes.ts"
-import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
-import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
-import type { SandboxLevel } from "../../../src/tool/sandbox/Port.ts"
+import type { ToolContext } from "../../../src/tool/ToolPort.ts"
 
 export interface Subject {
   readonly name: string

@@ -38,28 +38,28 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     file: tool,
     find: 'call.effect_class !== "effect" &&\n',
     replace: "",
-    tests: [test("Tools"), test("Corners"), test("Turn")]
+    tests: [test("Tools"), test("Corners"), test("table/Turn")]
   },
   {
     name: "retries a crashed call more often than the limit",
     file: tool,
     find: "call.attempt <= effectiveLimits(sheet.state.session.config).maxToolRetries &&",
     replace: "call.attempt <= effectiveLimits(sheet.state.session.config).maxToolRetries + 1 &&",
-    tests: [test("Tools"), test("Turn")]
+    tests: [test("Tools"), test("table/Turn")]
   },
   {
     name: "starts a tool while the session is suspended",
     file: tool,
     find: 'if (status === "suspended") {\n    sheet.refuse("invalid_state", "Session is suspended: nothing starts"',
     replace: 'if (false) {\n    sheet.refuse("invalid_state", "Session is suspended: nothing starts"',
-    tests: [test("Tools"), test("Session")]
+    tests: [test("Tools"), test("table/Session")]
   },
   {
     name: "starts a call that waits for its retry",
     file: tool,
     find: "if (waitsForRetry(sheet, call) !== undefined) {",
     replace: "if (false) {",
-    tests: [test("Tools"), test("Turn")]
+    tests: [test("Tools"), test("table/Turn")]
   },
   {
     name: "takes progress of a call that has not started",
@@ -84,31 +84,31 @@ export const machineMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "runs effects again after a crash of the server",
-    file: "src/machine/Recovery.ts",
+    file: "src/machine/work/Recovery.ts",
     find: "call.attempt > 0 &&",
     replace: "call.attempt > 9 &&",
-    tests: [test("Recovery")]
+    tests: [test("work/Recovery")]
   },
   {
     name: "leaves a question of an MCP server in the inbox after a crash of the server",
-    file: "src/machine/Recovery.ts",
+    file: "src/machine/work/Recovery.ts",
     find: "...endAsked(sheet), ",
     replace: "",
-    tests: [test("Questions")]
+    tests: [test("view/Questions")]
   },
   {
     name: "leaves a question of an MCP server open when its call ends",
-    file: "src/machine/Decide.ts",
+    file: "src/machine/decide/Decide.ts",
     find: "  endQuestions(sheet)\n",
     replace: "",
-    tests: [test("Questions")]
+    tests: [test("view/Questions")]
   },
   {
     name: "runs effect hooks again after a crash of the server",
-    file: "src/machine/Recovery.ts",
+    file: "src/machine/work/Recovery.ts",
     find: 'hook.status === "running" && hook.effect_class === "effect"',
     replace: 'hook.status === "queued" && hook.effect_class === "effect"',
-    tests: [test("Recovery")]
+    tests: [test("work/Recovery")]
   },
   {
     name: "takes a goal as met without any evidence",
@@ -136,67 +136,67 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     file: "src/machine/decide/agent.ts",
     find: "if (aliveAgents(state).length >= limits.agentsAliveMax) {",
     replace: "if (false) {",
-    tests: [test("Corners"), test("State"), test("Session")]
+    tests: [test("Corners"), test("State"), test("table/Session")]
   },
   {
     name: "finishes a batch whose calls are still open",
     file: "src/machine/decide/batch.ts",
     find: "if (batch.some(isOpen)) {",
     replace: "if (false) {",
-    tests: [test("Turn"), test("Tools")]
+    tests: [test("table/Turn"), test("Tools")]
   },
   {
     name: "runs the hooks of a batch out of order",
     file: "src/machine/decide/batch.ts",
     find: "if (nextHook(sheet.state) !== hook) {",
     replace: 'if (turn.status !== "hooks_running") {',
-    tests: [test("Turn"), test("Corners")]
+    tests: [test("table/Turn"), test("Corners")]
   },
   {
     name: "asks the model while the session is suspended",
     file: "src/machine/decide/model.ts",
     find: 'if (status === "suspended") {',
     replace: "if (false) {",
-    tests: [test("Turn"), test("Session"), test("Corners")]
+    tests: [test("table/Turn"), test("table/Session"), test("Corners")]
   },
   {
     name: "asks the model more often than a turn may",
     file: "src/machine/decide/model.ts",
     find: "if (turn.model_calls >= limits.modelCallsPerTurnMax) {",
     replace: "if (false) {",
-    tests: [test("Turn"), test("Corners")]
+    tests: [test("table/Turn"), test("Corners")]
   },
   {
     name: "queues more messages than the limit",
     file: "src/machine/decide/message.ts",
     find: "if (agent.queue.length >= limits.queuedMessagesMax) {",
     replace: "if (false) {",
-    tests: [test("Corners"), test("Turn"), test("Session")]
+    tests: [test("Corners"), test("table/Turn"), test("table/Session")]
   },
   {
     name: "lets an answer that is interrupted cost nothing",
     file: "src/machine/decide/Ending.ts",
     find: "usageOf(turn.usage, options.usage ?? settlementOf(turn.request))",
     replace: "usageOf(turn.usage, options.usage)",
-    tests: [test("Settlement")]
+    tests: [test("decide/Settlement")]
   },
   {
     name: "forgets what a request cost that the server's end cut off",
     file: "src/machine/evolve/turn.ts",
     find: "count(state, agent, turn, cut.usage)",
     replace: "turn.usage.estimated = true",
-    tests: [test("Settlement")]
+    tests: [test("decide/Settlement")]
   },
   {
     name: "shows a cost that is not known as what is known of it",
     file: "src/rune/UsageTotals.ts",
     find: "(unpriced ? null : usd)",
     replace: "(unpriced ? usd : usd)",
-    tests: [test("Settlement")]
+    tests: [test("decide/Settlement")]
   },
   {
     name: "suspends the conversation for the budget of one spawned agent",
-    file: "src/machine/Exhaustion.ts",
+    file: "src/machine/decide/Exhaustion.ts",
     find: "owner !== undefined && owner.agent_id !== state.session.root_agent_id",
     replace: "owner !== undefined && owner.agent_id === state.session.root_agent_id",
     tests: [test("Plan")]
@@ -210,7 +210,7 @@ export const machineMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "takes a time-out for a provider that is down",
-    file: "src/provider/Errors.ts",
+    file: "src/provider/ProviderErrors.ts",
     find: 'timeout: { retryable: true, provider: "unknown"',
     replace: 'timeout: { retryable: true, provider: "down"',
     tests: ["test/provider/Resilience.test.ts"]

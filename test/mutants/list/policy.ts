@@ -1,8 +1,8 @@
 // Lies in what decides whether a call may run, and in what a person's answer is bound to.
 import type { Mutant } from "../Mutant.ts"
 
-const evaluate = "src/tool/policy/Evaluate.ts"
-const policyTests = ["test/tool/policy.test.ts"]
+const evaluate = "src/policy/Evaluate.ts"
+const policyTests = ["test/policy/Evaluate.test.ts"]
 
 export const policyMutants: ReadonlyArray<Mutant> = [
   {
@@ -49,21 +49,21 @@ export const policyMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "lets a rule that allows cover a command that is not understood",
-    file: "src/tool/policy/Match.ts",
+    file: "src/policy/Match.ts",
     find: 'if (rule.decision === "allow" && !isCertain) return "no"',
     replace: 'if (rule.decision === "allow" && !isCertain) return "yes"',
     tests: policyTests
   },
   {
     name: "lets a rule without network cover a call that wants it",
-    file: "src/tool/policy/Match.ts",
+    file: "src/policy/Match.ts",
     find: 'if (rule.decision === "allow" && facts.wantsNetwork && rule.network !== true) return "no"',
     replace: "",
     tests: policyTests
   },
   {
     name: "takes a name that begins like a directory for one inside it",
-    file: "src/tool/policy/Glob.ts",
+    file: "src/policy/Glob.ts",
     find: 'path.startsWith(directory.endsWith("/") ? directory :',
     replace: 'path.startsWith(directory !== "" ? directory :',
     tests: policyTests
@@ -84,16 +84,16 @@ export const policyMutants: ReadonlyArray<Mutant> = [
   },
   {
     name: "runs a call whose remembered verdict is no",
-    file: "src/tool/Router.ts",
+    file: "src/tool/ToolRouter.ts",
     find: 'if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }',
     replace: "",
-    tests: ["test/tool/Router.test.ts"]
+    tests: ["test/tool/ToolRouter.test.ts"]
   },
   {
     name: "runs a call although a hook says no",
-    file: "src/tool/Router.ts",
+    file: "src/tool/ToolRouter.ts",
     find: 'if (objection._tag === "Deny") return { verdict: "deny", reason: objection.reason }',
     replace: 'if (objection._tag === "Deny") return policy',
-    tests: ["test/tool/Router.test.ts"]
+    tests: ["test/tool/ToolRouter.test.ts"]
   }
 ]

@@ -6,49 +6,49 @@ const workspaces = ["test/security/workspaces.test.ts"]
 export const sandboxMutants: ReadonlyArray<Mutant> = [
   {
     name: "takes a home for a workspace",
-    file: "src/tool/WorkspaceCheck.ts",
+    file: "src/sandbox/WorkspaceCheck.ts",
     find: 'const listed = accounts === undefined ? listedHomes() : withReal(["/root", ...homesIn(accounts)])',
     replace: "const listed: ReadonlyArray<string> = []",
     tests: workspaces
   },
   {
     name: "takes a data directory for a workspace",
-    file: "src/tool/WorkspaceCheck.ts",
+    file: "src/sandbox/WorkspaceCheck.ts",
     find: '["meta", "journal", "token"].every((name) => existsSync(join(path, name)))',
     replace: '["meta", "journal", "token", "never"].every((name) => existsSync(join(path, name)))',
     tests: workspaces
   },
   {
     name: "does not compare what is mounted with what was planned",
-    file: "src/tool/sandbox/Compare.ts",
+    file: "src/sandbox/Compare.ts",
     find: "if (isAnother(place, inside)) return",
     replace: "if (false) return",
-    tests: ["test/tool/sandbox/Compare.test.ts"]
+    tests: ["test/sandbox/Compare.test.ts"]
   },
   {
     name: "runs in a sandbox where something can be written to that may not be",
-    file: "src/tool/sandbox/Compare.ts",
+    file: "src/sandbox/Compare.ts",
     find: 'if (kind !== "private" && kind !== "writable" && !found.isReadOnly) return',
     replace: "if (false) return",
-    tests: ["test/tool/sandbox/Compare.test.ts"]
+    tests: ["test/sandbox/Compare.test.ts"]
   },
   {
     name: "runs in a sandbox with a place that nobody planned",
-    file: "src/tool/sandbox/Compare.ts",
+    file: "src/sandbox/Compare.ts",
     find: "if (other !== undefined) return",
     replace: "if (false) return",
-    tests: ["test/tool/sandbox/Compare.test.ts"]
+    tests: ["test/sandbox/Compare.test.ts"]
   },
   {
     name: "takes a result from another connection than the one that registered the tool",
-    file: "src/tool/remote/Desk.ts",
+    file: "src/tool/remote/RemoteToolRegistry.ts",
     find: "const isOwner = holder.connection === owner.connection",
     replace: "const isOwner = true",
     tests: ["test/e2e/remote.test.ts"]
   },
   {
     name: "lets a client register a name of an MCP server's space",
-    file: "src/tool/remote/Desk.ts",
+    file: "src/tool/remote/RemoteToolRegistry.ts",
     find: 'const foreign = specs.find(({ name }) => name.includes("__"))',
     replace: "const foreign = specs.find(() => false)",
     tests: ["test/e2e/remote.test.ts"]

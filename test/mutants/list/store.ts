@@ -6,31 +6,31 @@ const test = (name: string): string => `test/store/${name}.test.ts`
 export const storeMutants: ReadonlyArray<Mutant> = [
   {
     name: "removes a log whose archive was not read back",
-    file: "src/store/Archive.ts",
+    file: "src/store/archive/Archive.ts",
     find: "await (await ArchiveReader.open(disk, fresh.path, conversationId)).verify()",
     replace: "",
-    tests: [test("Archive")]
+    tests: [test("archive/Archive")]
   },
   {
     name: "archives a conversation whose last rune is another",
-    file: "src/store/Archive.ts",
+    file: "src/store/archive/Archive.ts",
     find: 'if (last?.kind !== "session.archived") {',
     replace: "if (false) {",
-    tests: [test("Archive")]
+    tests: [test("archive/Archive")]
   },
   {
     name: "keeps an archive beside the log that went on",
-    file: "src/store/Archive.ts",
+    file: "src/store/archive/Archive.ts",
     find: "await this.drop(conversationId)\n      throw wentOn",
     replace: "throw wentOn",
-    tests: [test("Archive")]
+    tests: [test("archive/Archive")]
   },
   {
     name: "removes a log before the name of its archive is durable",
     file: "src/store/Files.ts",
     find: "await disk.syncDirectory(posix.dirname(name))",
     replace: "",
-    tests: [test("Archive")]
+    tests: [test("archive/Archive")]
   },
   {
     name: "takes a snapshot of an event that the log does not hold",

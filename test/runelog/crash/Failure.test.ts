@@ -1,9 +1,9 @@
 // Goal: after the first failed sync nothing builds on what may not be there, and everybody who waits is told. Each of
 // these once acknowledged, sealed or freed what was lost, or left somebody waiting for ever.
 import { describe, expect, it } from "vitest"
-import type { DiskFile } from "#runelog/Disk.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import { verify } from "#runelog/Verify.ts"
+import type { DiskFile } from "#runelog/disk/Disk.ts"
+import { verify } from "#runelog/verify/Verify.ts"
+import { DiskSim } from "../../support/disk/DiskSim.ts"
 import { appendNext, bodyOf, cutPower, directory, entries, openSmall, readWhole } from "../../support/runelog/small.ts"
 import { settled, turn } from "../../support/runelog/turns.ts"
 

@@ -1,10 +1,10 @@
 // Goal: calls that overlap do not get into each other's way. Each of these once lost events, stopped the writer or never
 // came to an end.
 import { afterEach, describe, expect, it } from "vitest"
-import type { Disk } from "#runelog/Disk.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import { KIB } from "#runelog/Limits.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
+import { KIB } from "#runelog/RunelogLimits.ts"
+import { DiskSim } from "../../support/disk/DiskSim.ts"
 import { withJitter } from "../../support/runelog/DiskJitter.ts"
 import { appendNext, bodyOf, directory, entries, openSmall, readWhole } from "../../support/runelog/small.ts"
 import { settled, turn } from "../../support/runelog/turns.ts"

@@ -1,9 +1,9 @@
 // Goal: what a stop at one given place leaves is put in order by the next start. Each of these once lost events, or took
 // for damage what a plain power cut had left.
 import { describe, expect, it } from "vitest"
-import { DiskSim } from "#runelog/DiskSim.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { verify } from "#runelog/verify/Verify.ts"
+import { DiskSim } from "../../support/disk/DiskSim.ts"
 import { appendNext, bodyOf, cutPower, directory, entries, openSmall, readWhole } from "../../support/runelog/small.ts"
 
 const seeds = Array.from({ length: 40 }, (_, index) => index)

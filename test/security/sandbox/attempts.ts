@@ -2,7 +2,7 @@
 // changed outside. They do no harm where they succeed: everything they touch belongs to the test.
 import { existsSync, lstatSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { refusedCalls } from "../../../src/tool/sandbox/SystemCalls.ts"
+import { refusedCalls } from "../../../src/sandbox/SystemCalls.ts"
 
 export interface Scene {
   /** All of the test: workspace, data, home, outside. */

@@ -1,7 +1,7 @@
 // Sandboxes with one part left out. The attempts must notice each of them: a list that also passes where nothing holds
 // would show nothing.
 import { dirname, join } from "node:path"
-import type { SandboxedCommand, SandboxPort } from "../../../src/tool/sandbox/Port.ts"
+import type { SandboxedCommand, SandboxPort } from "../../../src/sandbox/SandboxPort.ts"
 
 /** Changes what the sandbox is told to make, or what its launcher is told to lay out. */
 interface Change {

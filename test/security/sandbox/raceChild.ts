@@ -3,12 +3,12 @@
 // Arguments: a directory that is its own; how many calls for each name; "names" for a launcher that goes by them.
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { ProcessNotStarted } from "../../../src/tool/process/Errors.ts"
-import type { RunningProcess } from "../../../src/tool/process/Port.ts"
-import { makeProcesses } from "../../../src/tool/process/Processes.ts"
-import { detectSandbox } from "../../../src/tool/sandbox/Detect.ts"
-import { allowedEnvironment } from "../../../src/tool/sandbox/Environment.ts"
-import { SandboxRefused } from "../../../src/tool/sandbox/Errors.ts"
+import { detectSandbox } from "../../../src/sandbox/Detect.ts"
+import { allowedEnvironment } from "../../../src/sandbox/Environment.ts"
+import { ProcessNotStarted } from "../../../src/sandbox/process/ProcessErrors.ts"
+import { makeProcesses } from "../../../src/sandbox/process/Processes.ts"
+import type { RunningProcess } from "../../../src/sandbox/process/ProcessPort.ts"
+import { SandboxRefused } from "../../../src/sandbox/SandboxErrors.ts"
 import { goingByNames } from "./mutants.ts"
 import { type Racer, racers } from "./racers.ts"
 

@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach } from "vitest"
-import type { Runner, RunnerRuling } from "#src/autonomy/Desk.ts"
+import type { Runner, RunnerRuling } from "#src/autonomy/GoalContext.ts"
+import { commandRuling } from "#src/policy/CommandRules.ts"
+import type { ProcessEnded, ProcessRequest } from "#src/sandbox/process/ProcessPort.ts"
 import type { FunctionTool } from "#src/tool/FunctionTools.ts"
-import { commandRuling } from "#src/tool/policy/CommandRules.ts"
-import type { ProcessEnded, ProcessRequest } from "#src/tool/process/Port.ts"
 import { effectTool, tool } from "../runtime/tools.ts"
 
 /** Runs programs without a sandbox and says that something holds them: tests choose their own commands. */

@@ -2,8 +2,8 @@
 
 import * as Redacted from "effect/Redacted"
 import { makeMessages } from "#src/provider/anthropic/Messages.ts"
-import { makeCatalogue } from "#src/provider/Catalogue.ts"
 import type { HttpProviderConfig } from "#src/provider/HttpProvider.ts"
+import { makeCatalogue } from "#src/provider/ModelCatalog.ts"
 import { makeChatCompletions } from "#src/provider/openai/ChatCompletions.ts"
 import { makeResponses } from "#src/provider/openai/Responses.ts"
 import type { ModelProvider } from "#src/provider/Provider.ts"

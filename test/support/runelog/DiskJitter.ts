@@ -1,6 +1,6 @@
 // Lets calls of a disk take turns of the event loop, by chance from a seed, before they begin and before their end is
 // known: without it a simulated disk finishes all background work between two commits, and no race would ever be seen.
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 import { turn } from "./turns.ts"
 
 export interface JitterOptions {

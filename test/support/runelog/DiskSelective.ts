@@ -1,7 +1,7 @@
 // Disks that break the promise of a sync for some paths only: finer than a disk that never syncs, because each sync the
 // engine makes must be shown to matter by itself.
-import type { Disk } from "#runelog/Disk.ts"
-import { withoutDirectorySync, withoutSync } from "#runelog/DiskMutant.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { withoutDirectorySync, withoutSync } from "../disk/DiskMutant.ts"
 
 /** Files are known by the name they were opened with. */
 export const withoutSyncOf =

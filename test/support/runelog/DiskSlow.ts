@@ -1,6 +1,6 @@
 // A disk whose syncs take their time: a timer for those in the pool, and really holding up the thread for those that run
 // on it, as a stalling device would.
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 
 export interface SlowDisk extends Disk {
   /** Syncs of files so far, and those of them that held up the calling thread. */

@@ -1,8 +1,8 @@
 // What a writer does on a disk that runs full, step by step: fill it, read everything, say the last words out of the
 // reserve, get room back, go on. Told to a model at every step, so that each of them can be judged.
-import type { Disk } from "#runelog/Disk.ts"
-import { KIB, type Limits } from "#runelog/Limits.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { KIB, type Limits } from "#runelog/RunelogLimits.ts"
 import { checkLogs, checkPage } from "./checkLog.ts"
 import { tagOf } from "./Hazard.ts"
 import { LogModel, Violation } from "./LogModel.ts"

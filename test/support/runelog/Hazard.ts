@@ -1,7 +1,8 @@
 // What can be wrong with a simulated disk besides the power: no room, with writes that stop in the middle, or errors of
 // the device. A hazard knows which answers of the engine it explains; anything else is still a violation.
-import type { DiskSim, Operation } from "#runelog/DiskSim.ts"
-import { KIB } from "#runelog/Limits.ts"
+
+import { KIB } from "#runelog/RunelogLimits.ts"
+import type { DiskSim, Operation } from "../disk/DiskSim.ts"
 
 export type HazardKind = "full" | "io"
 

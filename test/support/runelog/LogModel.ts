@@ -1,7 +1,7 @@
 // What a log must hold, kept beside the engine: everything submitted, what of it was acknowledged, what a reader has
 // seen, where batches end and which deltas a seal may drop. The engine is right when what it gives back after a
 // restart is a prefix of this without a gap that holds at least the acknowledged and the seen.
-import type { Entry } from "#runelog/Entry.ts"
+import type { Entry } from "#runelog/commit/Entry.ts"
 
 /** The engine broke a promise. */
 export class Violation extends Error {

@@ -2,13 +2,13 @@
 // a power cut, a kill or a clean close at a drawn step, recovery included. After every start all logs are compared
 // with their models.
 
-import type { Disk } from "#runelog/Disk.ts"
-import { systemError } from "#runelog/DiskFault.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import { KIB, type Limits } from "#runelog/Limits.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
+import { systemError } from "#runelog/disk/DiskFault.ts"
 import { type ResolvedLimits, type RunelogOptions, resolveLimits } from "#runelog/Options.ts"
 import { Runelog } from "#runelog/Runelog.ts"
-import { verify } from "#runelog/Verify.ts"
+import { KIB, type Limits } from "#runelog/RunelogLimits.ts"
+import { verify } from "#runelog/verify/Verify.ts"
+import { DiskSim } from "../disk/DiskSim.ts"
 import { randomFrom } from "../seed.ts"
 import { Client, modelLogs } from "./Client.ts"
 import { checkLogs } from "./checkLog.ts"

@@ -1,9 +1,9 @@
 // What a parent process knows of logs that a child writes: which events were acknowledged, and by which run of the
 // child. Bodies say themselves which event, run and batch they belong to, so that every event can be judged, also
 // those of which the parent never heard.
-import type { Entry } from "#runelog/Entry.ts"
-import type { Frame } from "#runelog/Reader.ts"
+import type { Entry } from "#runelog/commit/Entry.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
+import type { Frame } from "#runelog/segment/Reader.ts"
 import { Violation } from "./LogModel.ts"
 
 export interface WitnessEvent {

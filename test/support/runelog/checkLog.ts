@@ -1,7 +1,8 @@
 // Compares a runelog with the models of its logs: heads, whole contents, pages from every cursor, filters, the list of
 // names. Throws a Violation that names the log and the event.
-import type { Frame, Page, ReadFilter } from "#runelog/Reader.ts"
+
 import type { Runelog } from "#runelog/Runelog.ts"
+import type { Frame, Page, ReadFilter } from "#runelog/segment/Reader.ts"
 import { type LogModel, Violation } from "./LogModel.ts"
 
 export type Chance = () => number

@@ -1,11 +1,11 @@
 // A small runelog on a simulated disk, and short words for what tests of single events do with it.
 
-import type { Disk } from "#runelog/Disk.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
-import type { Entry } from "#runelog/Entry.ts"
-import { KIB, type Limits } from "#runelog/Limits.ts"
+import type { Entry } from "#runelog/commit/Entry.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import type { RunelogOptions } from "#runelog/Options.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { KIB, type Limits } from "#runelog/RunelogLimits.ts"
+import { DiskSim } from "../disk/DiskSim.ts"
 
 export const smallLimits: Partial<Limits> = {
   journalFileBytes: 64 * KIB,

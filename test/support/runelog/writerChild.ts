@@ -2,9 +2,9 @@
 // seals, checkpoints and now and then removes one, and says on standard output what was acknowledged. Lines are
 // written at once, on this thread: what the parent does not read was not acknowledged.
 import { writeSync } from "node:fs"
-import { withoutDirectorySync, withoutSync } from "#runelog/DiskMutant.ts"
-import { makeDiskNode } from "#runelog/DiskNode.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { Runelog } from "#runelog/Runelog.ts"
+import { withoutDirectorySync, withoutSync } from "../disk/DiskMutant.ts"
 import { randomFrom } from "../seed.ts"
 import { witnessBatch } from "./Witness.ts"
 import { writerLimits } from "./writerLimits.ts"

@@ -1,5 +1,5 @@
 // Limits for tests with real processes: small enough that rotation, seals and checkpoints happen within milliseconds.
-import { KIB, type Limits } from "#runelog/Limits.ts"
+import { KIB, type Limits } from "#runelog/RunelogLimits.ts"
 
 export const writerLimits: Partial<Limits> = {
   journalFileBytes: 128 * KIB,

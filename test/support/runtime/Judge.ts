@@ -11,7 +11,7 @@ import type { Message, ModelRequest } from "#src/provider/Canonical.ts"
 import type { Registry, ResolvedModel } from "#src/provider/Registry.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune, Rune } from "#src/rune/Rune.ts"
-import type { ToolContext } from "#src/tool/Port.ts"
+import type { ToolContext } from "#src/tool/ToolPort.ts"
 import { checkRunes } from "./Logs.ts"
 
 /** How an answer of the model begins that ends its turn. */

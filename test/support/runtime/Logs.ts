@@ -2,14 +2,14 @@
 // folded in every way that has to agree: live, from zero, and on from snapshots.
 import { expect } from "vitest"
 import { canonicalHash } from "#src/machine/Canonical.ts"
-import { fold } from "#src/machine/Evolve.ts"
-import { InvariantChecker, type Violation } from "#src/machine/Invariants.ts"
-import { checkReplay } from "#src/machine/Replay.ts"
+import { fold } from "#src/machine/evolve/Evolve.ts"
+import { InvariantChecker, type Violation } from "#src/machine/invariants/Invariants.ts"
+import { checkReplay } from "#src/machine/invariants/Replay.ts"
 import type { ConversationState } from "#src/machine/State.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import type { Gap } from "#src/store/Page.ts"
-import type { RuneStore } from "#src/store/RuneStore.ts"
+import type { Gap } from "#src/store/runes/Page.ts"
+import type { RuneStore } from "#src/store/runes/RuneStore.ts"
 
 export const readLog = async (store: RuneStore, id: ConversationId): Promise<ReadonlyArray<AnyRune>> => {
   const runes: Array<AnyRune> = []

@@ -2,16 +2,16 @@
 // post, interrupt, allow and refuse at random, clocks that are set, and a process that dies at random. One seed is one
 // story, the same to the last rune whenever it is told: time passes only as the story says. At the end everything must
 // have come to rest, and the judge must find nothing. A defect, if given, breaks one part on purpose.
-import type { Disk } from "#runelog/Disk.ts"
-import { DiskSim } from "#runelog/DiskSim.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Command } from "#src/machine/Command.ts"
-import { pendingApprovals } from "#src/machine/Select.ts"
 import type { ConversationState } from "#src/machine/State.ts"
+import { pendingApprovals } from "#src/machine/view/Select.ts"
 import type { Registry } from "#src/provider/Registry.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import type { RuneStore } from "#src/store/RuneStore.ts"
+import type { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
-import type { ToolContext, ToolPort } from "#src/tool/Port.ts"
+import type { ToolContext, ToolPort } from "#src/tool/ToolPort.ts"
+import { DiskSim } from "../disk/DiskSim.ts"
 import { randomFrom } from "../seed.ts"
 import { OwnClock } from "./clocks.ts"
 import { Judge } from "./Judge.ts"

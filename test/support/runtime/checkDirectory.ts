@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Runelog } from "#runelog/Runelog.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import { RuneStore } from "#src/store/RuneStore.ts"
+import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { reportCount } from "../counts.ts"
 import { checkRunes } from "./Logs.ts"
 

@@ -8,7 +8,7 @@ import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import type { AgentId, ConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import { RuneStore } from "#src/store/RuneStore.ts"
+import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
 import { crashHooks, crashLimits, crashScenarios, crashTools } from "./crashWorld.ts"
 

@@ -1,7 +1,7 @@
 // What the process that is killed and the one that takes over have in common: the scenario, the tools, the hooks, and
 // files on which every run of something that must not run twice leaves a mark.
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
-import type { HookPort } from "#src/hook/Port.ts"
+import type { HookPort } from "#src/hook/HookPort.ts"
 import type { FunctionTool } from "#src/tool/FunctionTools.ts"
 import { say, scenarios, step, use } from "./scenarios.ts"
 import { effectTool, tool } from "./tools.ts"

@@ -2,17 +2,17 @@
 // where they touch the world, through the ports they have; the few that are broken inside their machines are so
 // through `machine`, which a test puts in front of the real ones.
 import * as Result from "effect/Result"
-import type { Disk } from "#runelog/Disk.ts"
-import { withoutSync } from "#runelog/DiskMutant.ts"
+import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Command } from "#src/machine/Command.ts"
-import type { Verdict } from "#src/machine/Decide.ts"
-import type { Resolution } from "#src/machine/Recovery.ts"
-import type { RequestMessage } from "#src/machine/Request.ts"
+import type { Verdict } from "#src/machine/decide/Decide.ts"
+import type { RequestMessage } from "#src/machine/view/Request.ts"
+import type { Resolution } from "#src/machine/work/Recovery.ts"
 import type { ModelProvider } from "#src/provider/Provider.ts"
 import type { Registry } from "#src/provider/Registry.ts"
 import type { AnyRune, RuneDraft } from "#src/rune/Rune.ts"
-import type { RuneStore } from "#src/store/RuneStore.ts"
-import type { ToolPort } from "#src/tool/Port.ts"
+import type { RuneStore } from "#src/store/runes/RuneStore.ts"
+import type { ToolPort } from "#src/tool/ToolPort.ts"
+import { withoutSync } from "../disk/DiskMutant.ts"
 import type { Defect } from "./Simulated.ts"
 
 /** What a broken machine makes of the answer of the sound one. */

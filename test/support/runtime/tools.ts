@@ -1,7 +1,7 @@
 // Tools for tests of the runtime: one that only reads, one whose every run counts, one that asks first, one that a
 // test opens and closes like a gate.
 import type { FunctionTool } from "#src/tool/FunctionTools.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/Port.ts"
+import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
 
 export const parameters = { type: "object", properties: {}, additionalProperties: true } as const
 

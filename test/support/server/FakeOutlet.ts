@@ -1,5 +1,5 @@
 // A socket in memory for tests of delivery: the test says how much waits in it, and when what was written leaves.
-import type { Outlet } from "#src/server/Outlet.ts"
+import type { Outlet } from "#src/server/socket/SocketSink.ts"
 
 export interface FakeFrame {
   readonly sub: string

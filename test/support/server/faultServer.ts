@@ -1,8 +1,8 @@
 // A server in a process of its own whose disk fails on command: a server that freezes then freezes nobody else. It is
 // told what to do by messages of its parent, and answers each with `done`.
 import { homedir } from "node:os"
-import type { Disk, DiskFile } from "#runelog/Disk.ts"
-import { makeDiskNode } from "#runelog/DiskNode.ts"
+import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
+import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { makeExtensions } from "#src/main/Extensions.ts"
 import { startServer } from "#src/main/Serve.ts"
 import { assembleTools } from "#src/main/Tools.ts"

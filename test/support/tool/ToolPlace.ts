@@ -8,8 +8,8 @@ import { afterEach, beforeEach } from "vitest"
 import { type CallState, type ConversationState, emptyConversation } from "#src/machine/State.ts"
 import type { AgentId, ConversationId } from "#src/rune/Ids.ts"
 import type { BlobPort } from "#src/tool/Output.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/Port.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
+import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
 
 /** Blobs in memory, under their hash. */
 export const memoryBlobs = (): BlobPort & { readonly kept: Map<string, Buffer> } => {

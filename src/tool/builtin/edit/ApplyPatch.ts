@@ -1,12 +1,13 @@
 // `apply_patch`: changes to several files that are made together or not at all. Every hunk is tried before anything is
 // written; when a write fails half-way, what was written is put back.
-import type { ToolOutcome } from "../../Port.ts"
+
 import type { Input, Tool } from "../../Tool.ts"
-import { failureOf, ToolFailure, told } from "../Errors.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { removeFile, replaceFile } from "../files/Replace.ts"
 import { readTextFile, type TextFile } from "../files/TextFile.ts"
-import { asText, takes, text, type WorkspaceDoor } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import { asText, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import { unifiedDiff } from "./Diff.ts"

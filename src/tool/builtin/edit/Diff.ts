@@ -1,6 +1,6 @@
 // The difference between two texts as a unified diff, for people who decide about an edit. Finds the fewest changed lines
 // (Myers), and gives up on that where texts differ too much: then what changed is shown as one block.
-import { builtinLimits } from "../Limits.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 
 interface Change {
   /** Lines of the old text that are replaced: from, up to and without. */

@@ -1,12 +1,13 @@
 // `edit_file`: puts one text in place of another inside a file. The text must be there exactly once, unless all of its
 // places are meant; what is wrong with it is told with line numbers.
-import type { ToolOutcome } from "../../Port.ts"
+
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { replaceFile } from "../files/Replace.ts"
 import { endsWithCrLf, requireTextFile, type TextFile } from "../files/TextFile.ts"
-import { aPath, asText, flag, takes, text, type WorkspaceDoor } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import { aPath, asText, flag, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { unifiedDiff } from "./Diff.ts"
 

@@ -1,7 +1,7 @@
 // A patch as data: which files it adds, changes, moves and deletes, hunk by hunk. Both forms that models write are read:
 // unified diffs, also with wrong counts, and the form between `*** Begin Patch` and `*** End Patch`.
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 
 export interface HunkLine {
   readonly mark: " " | "-" | "+"

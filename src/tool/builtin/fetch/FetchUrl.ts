@@ -1,7 +1,8 @@
 // `fetch_url`: reads a page of the open Internet as text. Every address on the way, redirects included, is checked before
 // it is connected to; a page that leads to another host is not followed, for the policy speaks about hosts.
-import type { ToolContext, ToolOutcome } from "../../Port.ts"
+
 import type { Input, Tool } from "../../Tool.ts"
+import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { FetchFailed, FetchRefused, type Resolve, resolveBySystem, type Target, targetOf } from "./Guard.ts"
 import { readHtml } from "./Html.ts"
 import { fetchLimits } from "./Limits.ts"

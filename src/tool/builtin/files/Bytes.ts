@@ -2,8 +2,8 @@
 // the whole is.
 import { open } from "node:fs/promises"
 import type { BlobPort } from "../../Output.ts"
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { readFlags, type Workspace } from "../Workspace.ts"
 
 export interface ByteSource {

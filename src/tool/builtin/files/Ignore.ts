@@ -1,7 +1,7 @@
 // What .gitignore files say of a path: rules are read top down and the last one that applies decides, those of deeper
 // directories after those of higher ones.
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import type { Workspace } from "../Workspace.ts"
 import { readWhole, withFile } from "./Bytes.ts"
 import { type Glob, makeGlob } from "./Glob.ts"

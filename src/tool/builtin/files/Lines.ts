@@ -1,7 +1,7 @@
 // A page of lines out of any number of bytes: from a line, or from a place inside one, to a limit of lines and of
 // characters. What is before the page is only counted, what is after it is counted as far as that is cheap.
 import { StringDecoder } from "node:string_decoder"
-import { builtinLimits } from "../Limits.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import type { ByteSource } from "./Bytes.ts"
 
 export interface PageRequest {

@@ -1,11 +1,11 @@
 // `list_files`: what is in a directory, or in all directories below it, without what git ignores. Bounded; what was left
 // out is told.
 import { readlink } from "node:fs/promises"
-import type { ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
+import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { emptyTally, type TreeEntry, type TreeTally, walkTree } from "./Tree.ts"
 

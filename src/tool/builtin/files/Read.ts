@@ -2,11 +2,11 @@
 // that is no text.
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
 import type { BlobPort } from "../../Output.ts"
-import type { ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
+import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../ToolSchema.ts"
 import { type ByteSource, blobPattern, blobSource, isBinary, readWhole, withFile } from "./Bytes.ts"
 import { type LinePage, readPage } from "./Lines.ts"
 

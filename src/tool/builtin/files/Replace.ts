@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import { constants } from "node:fs"
 import { type FileHandle, lstat, open, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { ToolFailure } from "../Errors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import type { Located, Workspace } from "../Workspace.ts"
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_WRONLY } = constants

@@ -1,8 +1,8 @@
 // A text file as a whole, for tools that change it: its text, how its lines end, and what it must still be when the
 // change is written. Bytes that are no UTF-8 text are refused, for writing them back would change them.
 import { open } from "node:fs/promises"
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { readFlags, type Workspace } from "../Workspace.ts"
 import type { Expected } from "./Replace.ts"
 

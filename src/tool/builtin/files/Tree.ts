@@ -3,7 +3,7 @@
 import type { Dirent } from "node:fs"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { builtinLimits } from "../Limits.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import type { Workspace } from "../Workspace.ts"
 import { type IgnoreRules, isIgnored, rulesAbove, rulesIn } from "./Ignore.ts"
 

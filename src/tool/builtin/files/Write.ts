@@ -1,10 +1,11 @@
 // `write_file`: a whole file, new or in place of what is there. A person who is asked sees the difference.
-import type { ToolOutcome } from "../../Port.ts"
+
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { unifiedDiff } from "../edit/Diff.ts"
-import { aPath, asText, takes, text, type WorkspaceDoor } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import { aPath, asText, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { replaceFile } from "./Replace.ts"
 import { readTextFile } from "./TextFile.ts"

@@ -2,15 +2,15 @@
 // but git runs is in `src/tool/git`.
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { GitRefused } from "../../git/Errors.ts"
+import { isLedAstray } from "../../../sandbox/OuterRepository.ts"
+import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
+import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
+import { GitRefused } from "../../git/GitErrors.ts"
 import { failed, type GitRequest, QuietGit } from "../../git/QuietGit.ts"
-import { ProcessNotStarted } from "../../process/Errors.ts"
-import type { ProcessEnded, ProcessPort } from "../../process/Port.ts"
-import { SandboxRefused } from "../../sandbox/Errors.ts"
-import { isLedAstray } from "../../sandbox/OuterRepository.ts"
-import { againIfNotStarted } from "../Again.ts"
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
+import { againIfNotStarted } from "../RetryOnce.ts"
 
 export interface GitOptions {
   readonly processes: ProcessPort

@@ -2,11 +2,11 @@
 // that the repository names, unless its hooks were asked for and granted.
 import { isAbsolute, normalize } from "node:path"
 import { type BlobPort, processOutput } from "../../Output.ts"
-import type { ToolContext, ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
-import { asList, asText, flag, takes, text, type WorkspaceDoor } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
+import { asList, asText, flag, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
 import { failure, type Git, type Repository } from "./Git.ts"
 
 export interface GitParts {

@@ -2,8 +2,8 @@
 // answer as `answer` among the arguments, whoever denies it declines. A model cannot answer for the person.
 import type { ConversationState } from "../../../machine/State.ts"
 import type { CallId } from "../../../rune/Ids.ts"
-import type { ToolContext, ToolOutcome } from "../../Port.ts"
 import type { Input, Tool } from "../../Tool.ts"
+import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 
 const askUser = "ask_user"
 

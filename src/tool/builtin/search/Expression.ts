@@ -1,6 +1,6 @@
 // Regular expressions as ripgrep has them, made of those of this language: what only this language has is refused, so
 // that a pattern means the same wherever it is searched for.
-import { ToolFailure } from "../Errors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 
 const refused = /\(\?(?:=|!|<=|<!)/
 const backReference = /^\\(?:[1-9]|k<)/

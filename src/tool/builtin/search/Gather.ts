@@ -1,5 +1,5 @@
 // Gathers what a search finds, cut to what can be shown.
-import { builtinLimits } from "../Limits.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import type { FoundLine, SearchResult } from "./Port.ts"
 
 export const shownText = (text: string): string => {

@@ -1,11 +1,12 @@
 // `grep`: lines of files in the workspace that match, by ripgrep where it is installed and by a search of our own where it
 // is not. Both give the same output.
-import type { ToolOutcome } from "../../Port.ts"
+
 import type { Input, Tool } from "../../Tool.ts"
-import { ToolFailure, told } from "../Errors.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
+import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { expandBraces } from "../files/Glob.ts"
-import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceDoor, whole } from "../Kit.ts"
-import { builtinLimits } from "../Limits.ts"
+import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceDoor, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 

@@ -1,6 +1,6 @@
 // Searches without any other program: a thread of this one walks the files, and is ended when nobody waits any more.
 import { Worker } from "node:worker_threads"
-import { type BuiltinErrorCode, ToolFailure } from "../Errors.ts"
+import { type BuiltinErrorCode, ToolFailure } from "../BuiltinErrors.ts"
 import type { SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 
 /** What the thread is given. */

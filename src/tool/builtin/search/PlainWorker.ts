@@ -1,7 +1,7 @@
 // The thread of one built-in search. A pattern can take for ever on the wrong text; here it holds up nobody, and the
 // thread can be ended.
 import { parentPort, workerData } from "node:worker_threads"
-import { failureOf, ToolFailure } from "../Errors.ts"
+import { failureOf, ToolFailure } from "../BuiltinErrors.ts"
 import { Workspace } from "../Workspace.ts"
 import type { PlainAnswer, PlainWork } from "./Plain.ts"
 import { scan } from "./Scan.ts"

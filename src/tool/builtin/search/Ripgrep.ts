@@ -1,10 +1,10 @@
 // Searches with ripgrep, in the sandbox. It is ended as soon as enough was found.
 import { accessSync, constants, statSync } from "node:fs"
 import { delimiter, join, relative } from "node:path"
-import type { ProcessPort } from "../../process/Port.ts"
-import { againIfNotStarted } from "../Again.ts"
-import { ToolFailure } from "../Errors.ts"
-import { builtinLimits } from "../Limits.ts"
+import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
+import { againIfNotStarted } from "../RetryOnce.ts"
 import { Gathered, shownText } from "./Gather.ts"
 import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 

@@ -1,10 +1,10 @@
 // Goes through the files of a workspace and matches their lines, one file in memory at a time.
 import { open } from "node:fs/promises"
-import { ToolFailure } from "../Errors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
+import { builtinLimits } from "../BuiltinLimits.ts"
 import { isBinary } from "../files/Bytes.ts"
 import { makeGlob } from "../files/Glob.ts"
 import { emptyTally, walkTree } from "../files/Tree.ts"
-import { builtinLimits } from "../Limits.ts"
 import { readFlags } from "../Workspace.ts"
 import { expressionOf } from "./Expression.ts"
 import { Gathered, shownText } from "./Gather.ts"

@@ -1,7 +1,7 @@
 // Chooses who searches: ripgrep where it is installed, our own search where it is not or where it cannot be started.
-import { ProcessNotStarted } from "../../process/Errors.ts"
-import type { ProcessPort } from "../../process/Port.ts"
-import { SandboxRefused } from "../../sandbox/Errors.ts"
+import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
+import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
 import { plainSearch } from "./Plain.ts"
 import type { SearchPort } from "./Port.ts"
 import { hasProgram, ripgrep } from "./Ripgrep.ts"

@@ -1,10 +1,12 @@
 // The tool `bash`: a command in the sandbox, or in a shell session that stays between calls. Whatever a call started is
 // gone when the call is over, except in a session, which says at every look what still runs in it.
+
+import type { Access } from "../../../contract/ToolAccess.ts"
+import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import type { BlobPort } from "../../Output.ts"
 import { processOutput } from "../../Output.ts"
-import type { ToolContext, ToolOutcome } from "../../Port.ts"
-import type { ProcessEnded, ProcessPort } from "../../process/Port.ts"
-import type { Access, Input, Tool } from "../../Tool.ts"
+import type { Input, Tool } from "../../Tool.ts"
+import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { type Wish, wishOf } from "./Arguments.ts"
 import { notStarted, shellError, shellFailure } from "./Errors.ts"
 import { shellLimits } from "./Limits.ts"

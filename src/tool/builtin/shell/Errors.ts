@@ -1,8 +1,8 @@
 // Errors of commands and sessions as results carry them.
 import type { ErrorInfo } from "../../../rune/kinds/shared.ts"
-import type { ToolOutcome } from "../../Port.ts"
-import { ProcessNotStarted } from "../../process/Errors.ts"
-import { SandboxRefused } from "../../sandbox/Errors.ts"
+import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
+import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
 
 export type ShellErrorCode =
   | "invalid_arguments"

@@ -1,8 +1,8 @@
 // A shell that stays: directory, variables and background processes outlive a command. Commands reach it by a channel
 // of their own and its answers come back by another, so that standard input belongs to the program that runs, and the
 // end of a command is known and never guessed from what it printed.
-import { HeadTail } from "../../process/HeadTail.ts"
-import type { ProcessPort, RunningProcess } from "../../process/Port.ts"
+import { HeadTail } from "../../../sandbox/process/HeadTail.ts"
+import type { ProcessPort, RunningProcess } from "../../../sandbox/process/ProcessPort.ts"
 import { shellLimits } from "./Limits.ts"
 
 /** Runs what arrives on descriptor 3 and answers with its exit code on descriptor 4; programs see neither. */

@@ -1,6 +1,6 @@
 // The shell sessions of all conversations: found by conversation, agent and name, bounded in number, ended when nobody
 // uses them, when their conversation is over, and with the server.
-import type { ProcessPort } from "../../process/Port.ts"
+import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import { shellLimits } from "./Limits.ts"
 import { Session, type SessionOptions } from "./Session.ts"
 

@@ -1,0 +1,39 @@
+// What the door needs of the place where tools of clients are kept and their calls wait.
+import type { ConversationState } from "../machine/State.ts"
+import type { AnswerOf } from "../wire/Answers.ts"
+
+export type DeskAnswer<Ok> =
+  | ({ readonly _tag: "Ok" } & Ok)
+  | {
+      readonly _tag: "Refused"
+      readonly code: "bad_request" | "invalid_state" | "limit_exceeded" | "unauthorized"
+      readonly message: string
+    }
+
+interface Owner {
+  readonly principal: string
+  readonly connection: object
+}
+
+export interface RemoteResult {
+  readonly status: "success" | "error"
+  readonly output: string
+}
+
+/** Where tools of clients are kept, and their calls wait. */
+export interface RemoteTools {
+  readonly register: (
+    conversationId: string,
+    owner: Owner,
+    tools: ReadonlyArray<unknown>
+  ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
+  readonly result: (
+    conversationId: string,
+    owner: Owner,
+    call: ConversationState["calls"][number],
+    result: RemoteResult
+  ) => DeskAnswer<object>
+  /** The same for the same result; it goes on record with the outcome. */
+  readonly answerHash: (result: RemoteResult) => string
+  readonly gone: (connection: object) => void
+}

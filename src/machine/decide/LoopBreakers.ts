@@ -1,0 +1,113 @@
+/**
+ * Signs that a goal, or an agent that works for one, goes round in circles. Each has
+ * a name of its own, which is the reason the log gives for the stop.
+ */
+import { canonicalJson } from "../Canonical.ts"
+import { limits } from "../MachineLimits.ts"
+import type { AgentState, CallRecord, ConversationState, PlanState } from "../State.ts"
+import { isLost } from "./TaskSchedule.ts"
+
+/** Every reason for which the loop stops by itself or is stopped. */
+export const stopReasons = [
+  "user_cancel",
+  "conversation_closed",
+  "forked",
+  "budget_exhausted",
+  "unresolvable",
+  "planner_silent",
+  "no_worktrees",
+  "critic_silent",
+  "orchestrator_ended",
+  "plans_rejected",
+  "iterations_exhausted",
+  "replans_exhausted",
+  "verdict_ping_pong",
+  "spend_without_progress",
+  "repeated_tool_calls",
+  "compaction_without_headroom"
+] as const
+export type StopReason = (typeof stopReasons)[number]
+
+export interface Broken {
+  readonly reason: StopReason
+  readonly detail: string
+}
+
+/** Failures that trying again does not mend. */
+const loopFailures: ReadonlySet<string> = new Set(["repeated_tool_calls", "compaction_without_headroom"])
+
+const pingPong = ({ verdicts }: PlanState): Broken | undefined => {
+  const last = verdicts.at(-1)
+  if (last === undefined || last.verdict === "pass") return undefined
+  const same = verdicts.filter((one) => one.mark === last.mark && one.verdict === last.verdict).length
+  const [a, b, c, d] = verdicts.slice(-4).map((one) => `${one.verdict} ${one.mark}`)
+  const takesTurns = d !== undefined && a === c && b === d && a !== b
+  if (same < limits.sameVerdictsMax && !takesTurns) return undefined
+  const detail = takesTurns ? "two verdicts take turns" : `the same findings came ${same} times`
+  return { reason: "verdict_ping_pong", detail }
+}
+
+const spending = (state: ConversationState, plan: PlanState): Broken | undefined => {
+  const spent = state.usage.input_tokens + state.usage.output_tokens - plan.progress_tokens
+  const max = plan.options.tokens_without_progress ?? limits.tokensWithoutProgressMax
+  return spent <= max
+    ? undefined
+    : { reason: "spend_without_progress", detail: `${spent} tokens were used since the last progress; ${max} may be` }
+}
+
+const lostInLoop = (plan: PlanState): Broken | undefined => {
+  for (const task of plan.tasks) {
+    const { failure } = task
+    if (!isLost(task) || failure === null || !loopFailures.has(failure.code)) continue
+    return { reason: failure.code as StopReason, detail: `${task.task.task_id}: ${failure.message}` }
+  }
+  return undefined
+}
+
+const replans = (plan: PlanState): Broken | undefined => {
+  const max = plan.options.max_replans ?? limits.planReplansMax
+  return plan.replans <= max
+    ? undefined
+    : { reason: "replans_exhausted", detail: `a new plan was asked for ${plan.replans} times; ${max} may be` }
+}
+
+/** Why the loop must not go on, if it must not. */
+export const loopBroken = (state: ConversationState, plan: PlanState): Broken | undefined =>
+  pingPong(plan) ?? replans(plan) ?? spending(state, plan) ?? lostInLoop(plan)
+
+const isSame = (left: CallRecord, right: CallRecord): boolean =>
+  left.tool_name === right.tool_name &&
+  left.result?.output === right.result?.output &&
+  canonicalJson(left.arguments) === canonicalJson(right.arguments)
+
+/** How many of the agent's newest calls are one and the same, with one and the same outcome; looks no further than needed. */
+const sameCalls = (agent: AgentState): number => {
+  let newest: CallRecord | undefined
+  let same = 0
+  for (let index = agent.transcript.length - 1; index >= 0; index--) {
+    const item = agent.transcript[index]!
+    if (item.type === "note") continue
+    if (item.type !== "assistant") return same
+    for (const call of item.calls.toReversed()) {
+      // Whoever waits for others has nothing else to say.
+      if (call.tool_name === "wait_agent") return same
+      newest ??= call
+      if (!isSame(newest, call)) return same
+      same += 1
+      if (same >= limits.sameCallsMax) return same
+    }
+  }
+  return same
+}
+
+/** Why an agent's turn must not go on, if it must not. */
+export const turnBroken = (agent: AgentState): Broken | undefined => {
+  if (agent.turn?.status !== "streaming") return undefined
+  if (agent.turn.compactions >= limits.compactionsInRowMax) {
+    const detail = `the context had to be summed up before each of ${agent.turn.compactions} model calls in a row`
+    return { reason: "compaction_without_headroom", detail }
+  }
+  if (sameCalls(agent) < limits.sameCallsMax) return undefined
+  const detail = `the same tool call came ${limits.sameCallsMax} times in a row, with the same outcome`
+  return { reason: "repeated_tool_calls", detail }
+}

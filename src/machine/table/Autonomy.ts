@@ -1,0 +1,223 @@
+/**
+ * The loop from a goal to its proof: goal_received, planning, executing, blocked,
+ * reviewing, goal_met, stopped. A person may cancel and a limit may stop it in any
+ * state that is not its end.
+ */
+import type { Rune, RuneDraft } from "../../rune/Rune.ts"
+import { type Writes, write } from "../decide/Drafts.ts"
+import type { Machine, Table } from "./Table.ts"
+
+export type AutonomyStatus =
+  | "goal_received"
+  | "planning"
+  | "executing"
+  | "blocked"
+  | "reviewing"
+  | "goal_met"
+  | "stopped"
+
+export type AutonomyCommand =
+  | ({ readonly _tag: "DecomposeGoal" } & Writes<"plan.planning_started">)
+  | ({ readonly _tag: "CreatePlan" } & Writes<"plan.created">)
+  | ({ readonly _tag: "UpdatePlan" } & Writes<"plan.updated">)
+  /** By a person, or by `auto_start` with the approver named so. */
+  | ({ readonly _tag: "ApprovePlan" } & Writes<"plan.approved">)
+  | ({ readonly _tag: "RejectPlan" } & Writes<"plan.rejected">)
+  | ({ readonly _tag: "AssignTask" } & Writes<"plan.task_assigned">)
+  | ({ readonly _tag: "StartTask" } & Writes<"plan.task_started">)
+  | ({ readonly _tag: "CompleteTask" } & Writes<"plan.task_completed">)
+  | ({ readonly _tag: "FailTask" } & Writes<"plan.task_failed">)
+  /** Every task has ended. */
+  | ({ readonly _tag: "BeginReview" } & Writes<"plan.review_started">)
+  /** Nothing that is left can run. */
+  | ({ readonly _tag: "Block" } & Writes<"plan.blocked">)
+  | ({ readonly _tag: "ResolveDependency" } & Writes<"plan.unblocked">)
+  | ({ readonly _tag: "FindIssues" } & Writes<"plan.critique">)
+  | {
+      readonly _tag: "PassCritique"
+      readonly critique: Writes<"plan.critique">
+      readonly met: Writes<"plan.goal_met">
+    }
+  | ({ readonly _tag: "NeedReplan" } & Writes<"plan.critique">)
+  | ({ readonly _tag: "ExhaustBudget" } & Writes<"plan.stopped">)
+  | ({ readonly _tag: "GiveUp" } & Writes<"plan.stopped">)
+  | ({ readonly _tag: "Cancel" } & Writes<"plan.stopped">)
+  /** A loop breaker: iterations, replans, repetition, spend without progress. */
+  | ({ readonly _tag: "BreakLoop" } & Writes<"plan.stopped">)
+
+type Pass = Extract<AutonomyCommand, { readonly _tag: "PassCritique" }>
+const passCritique = (command: Pass): ReadonlyArray<RuneDraft> => [
+  ...write("plan.critique")(command.critique),
+  ...write("plan.goal_met")(command.met)
+]
+
+const stopped = { to: "stopped", runes: write("plan.stopped") } as const
+const completeTask = write("plan.task_completed")
+const failTask = write("plan.task_failed")
+
+const over = {
+  DecomposeGoal: "refuse",
+  CreatePlan: "refuse",
+  UpdatePlan: "refuse",
+  ApprovePlan: "refuse",
+  RejectPlan: "refuse",
+  AssignTask: "refuse",
+  StartTask: "refuse",
+  CompleteTask: "refuse",
+  FailTask: "refuse",
+  BeginReview: "refuse",
+  Block: "refuse",
+  ResolveDependency: "refuse",
+  FindIssues: "refuse",
+  PassCritique: "refuse",
+  NeedReplan: "refuse",
+  ExhaustBudget: "refuse",
+  GiveUp: "refuse",
+  Cancel: "refuse",
+  BreakLoop: "refuse"
+} as const
+
+const table: Table<AutonomyStatus, AutonomyCommand> = {
+  goal_received: {
+    DecomposeGoal: { to: "planning", runes: write("plan.planning_started") },
+    CreatePlan: "refuse",
+    UpdatePlan: "refuse",
+    ApprovePlan: "refuse",
+    RejectPlan: "refuse",
+    AssignTask: "refuse",
+    StartTask: "refuse",
+    CompleteTask: "refuse",
+    FailTask: "refuse",
+    BeginReview: "refuse",
+    Block: "refuse",
+    ResolveDependency: "refuse",
+    FindIssues: "refuse",
+    PassCritique: "refuse",
+    NeedReplan: "refuse",
+    ExhaustBudget: stopped,
+    GiveUp: "refuse",
+    Cancel: stopped,
+    BreakLoop: stopped
+  },
+  planning: {
+    DecomposeGoal: "refuse",
+    CreatePlan: { to: "planning", runes: write("plan.created") },
+    UpdatePlan: { to: "planning", runes: write("plan.updated") },
+    ApprovePlan: { to: "executing", runes: write("plan.approved") },
+    RejectPlan: { to: "goal_received", runes: write("plan.rejected") },
+    AssignTask: "refuse",
+    StartTask: "refuse",
+    CompleteTask: "refuse",
+    FailTask: "refuse",
+    BeginReview: "refuse",
+    Block: "refuse",
+    ResolveDependency: "refuse",
+    FindIssues: "refuse",
+    PassCritique: "refuse",
+    NeedReplan: "refuse",
+    ExhaustBudget: stopped,
+    GiveUp: "refuse",
+    Cancel: stopped,
+    BreakLoop: stopped
+  },
+  executing: {
+    DecomposeGoal: "refuse",
+    CreatePlan: "refuse",
+    UpdatePlan: { to: "executing", runes: write("plan.updated") },
+    ApprovePlan: "refuse",
+    RejectPlan: "refuse",
+    AssignTask: { to: "executing", runes: write("plan.task_assigned") },
+    StartTask: { to: "executing", runes: write("plan.task_started") },
+    CompleteTask: { to: "executing", runes: completeTask },
+    FailTask: { to: "executing", runes: failTask },
+    BeginReview: { to: "reviewing", runes: write("plan.review_started") },
+    Block: { to: "blocked", runes: write("plan.blocked") },
+    ResolveDependency: "refuse",
+    FindIssues: "refuse",
+    PassCritique: "refuse",
+    NeedReplan: "refuse",
+    ExhaustBudget: stopped,
+    GiveUp: "refuse",
+    Cancel: stopped,
+    BreakLoop: stopped
+  },
+  blocked: {
+    DecomposeGoal: "refuse",
+    CreatePlan: "refuse",
+    UpdatePlan: { to: "blocked", runes: write("plan.updated") },
+    ApprovePlan: "refuse",
+    RejectPlan: "refuse",
+    AssignTask: "refuse",
+    StartTask: "refuse",
+    CompleteTask: { to: "blocked", runes: completeTask },
+    FailTask: { to: "blocked", runes: failTask },
+    BeginReview: "refuse",
+    Block: "refuse",
+    ResolveDependency: { to: "executing", runes: write("plan.unblocked") },
+    FindIssues: "refuse",
+    PassCritique: "refuse",
+    NeedReplan: "refuse",
+    ExhaustBudget: stopped,
+    GiveUp: stopped,
+    Cancel: stopped,
+    BreakLoop: stopped
+  },
+  reviewing: {
+    DecomposeGoal: "refuse",
+    CreatePlan: "refuse",
+    UpdatePlan: "refuse",
+    ApprovePlan: "refuse",
+    RejectPlan: "refuse",
+    AssignTask: "refuse",
+    StartTask: "refuse",
+    CompleteTask: "refuse",
+    FailTask: "refuse",
+    BeginReview: "refuse",
+    Block: "refuse",
+    ResolveDependency: "refuse",
+    FindIssues: { to: "executing", runes: write("plan.critique") },
+    PassCritique: { to: "goal_met", runes: passCritique },
+    NeedReplan: { to: "planning", runes: write("plan.critique") },
+    ExhaustBudget: stopped,
+    GiveUp: "refuse",
+    Cancel: stopped,
+    BreakLoop: stopped
+  },
+  goal_met: over,
+  stopped: over
+}
+
+export const autonomy: Machine<AutonomyStatus, AutonomyCommand> = {
+  name: "Autonomy",
+  initial: "goal_received",
+  terminal: ["goal_met", "stopped"],
+  table
+}
+
+const verdictLands = { pass: "reviewing", retry: "executing", replan: "planning" } as const
+
+/** Where a rune of this plan leaves the loop. */
+export const autonomyLands = (from: AutonomyStatus, rune: Rune): AutonomyStatus => {
+  switch (rune.kind) {
+    case "plan.goal_received":
+    case "plan.rejected":
+      return "goal_received"
+    case "plan.planning_started":
+      return "planning"
+    case "plan.approved":
+    case "plan.unblocked":
+      return "executing"
+    case "plan.review_started":
+      return "reviewing"
+    case "plan.blocked":
+      return "blocked"
+    case "plan.critique":
+      return verdictLands[rune.payload.verdict]
+    case "plan.goal_met":
+      return "goal_met"
+    case "plan.stopped":
+      return "stopped"
+    default:
+      return from
+  }
+}

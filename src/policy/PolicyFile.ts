@@ -1,0 +1,178 @@
+// The rules of a server: `policy.json` in its data directory, written by people, with what people allowed for good
+// added below. A change of the file is noticed; a file that cannot be read allows nothing, and is never written over.
+import { readFileSync, statSync } from "node:fs"
+import { mkdir, open, rename, rm } from "node:fs/promises"
+import { dirname } from "node:path"
+import { canonicalJson } from "../machine/Canonical.ts"
+import { policyLimits } from "./PolicyLimits.ts"
+import type { PolicyMode } from "./PolicyPort.ts"
+import { readRule, ruleIssues } from "./Rule.ts"
+
+export interface PolicyFile {
+  /** Used by `echs policy test`, where a conversation has no mode of its own. */
+  readonly mode?: PolicyMode
+  readonly rules: ReadonlyArray<unknown>
+  /** Allowed for good by people, in the order in which they did. */
+  readonly learnt: ReadonlyArray<unknown>
+}
+
+/** What is wrong with a policy file, in one sentence. */
+export class PolicyUnreadable extends Error {
+  override readonly name = "PolicyUnreadable"
+}
+
+const modes: ReadonlySet<unknown> = new Set(["read_only", "auto", "full_access", undefined])
+const fields: ReadonlySet<string> = new Set(["mode", "rules", "learnt"])
+
+const listOf = (value: unknown, name: string): ReadonlyArray<unknown> => {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new PolicyUnreadable(`${name} is no list`)
+  const [issue] = ruleIssues(value)
+  if (issue !== undefined) throw new PolicyUnreadable(`${name}: rule ${issue.index + 1}: ${issue.message}`)
+  return value
+}
+
+/** Reads the text of a policy file; throws PolicyUnreadable. */
+export const readPolicyFile = (text: string): PolicyFile => {
+  if (Buffer.byteLength(text) > policyLimits.fileBytesMax) throw new PolicyUnreadable("it is too large")
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new PolicyUnreadable(`it is no JSON: ${(error as Error).message}`)
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new PolicyUnreadable("it is no object")
+  const unknown = Object.keys(value).find((name) => !fields.has(name))
+  if (unknown !== undefined) throw new PolicyUnreadable(`there is no field "${unknown}", only mode, rules and learnt`)
+  const { learnt, mode, rules } = value as Readonly<Record<string, unknown>>
+  if (!modes.has(mode)) throw new PolicyUnreadable("mode is one of read_only, auto, full_access")
+  return {
+    ...(mode === undefined ? {} : { mode: mode as PolicyMode }),
+    rules: listOf(rules, "rules"),
+    learnt: listOf(learnt, "learnt")
+  }
+}
+
+/** The rules of a server, and the one thing that is ever added to them. */
+export interface PolicyBook {
+  readonly rules: ReadonlyArray<unknown>
+  /** Writes down what a person allowed for good; resolves when it is on disk, rejects with PolicyUnreadable. */
+  readonly learn: (rule: unknown) => Promise<void>
+}
+
+const lookEveryMs = 500
+
+type Loaded =
+  | { readonly _tag: "Read"; readonly file: PolicyFile; readonly all: ReadonlyArray<unknown> }
+  | { readonly _tag: "Unreadable"; readonly reason: string; readonly all: ReadonlyArray<unknown> }
+
+const noFile: PolicyFile = { rules: [], learnt: [] }
+
+export interface BookOptions {
+  readonly path: string
+  readonly monotonicMs?: () => number
+  /** Told once for every state of the file that cannot be read. */
+  readonly onUnreadable?: (reason: string) => void
+}
+
+class FileBook implements PolicyBook {
+  private readonly options: BookOptions
+  private readonly monotonicMs: () => number
+  private loaded: Loaded = { _tag: "Read", file: noFile, all: [] }
+  private stamp = ""
+  private lookedMs = Number.NEGATIVE_INFINITY
+  private writing: Promise<void> = Promise.resolve()
+
+  constructor(options: BookOptions) {
+    this.options = options
+    this.monotonicMs = options.monotonicMs ?? (() => performance.now())
+  }
+
+  get rules(): ReadonlyArray<unknown> {
+    const nowMs = this.monotonicMs()
+    if (nowMs - this.lookedMs >= lookEveryMs) {
+      this.lookedMs = nowMs
+      this.look()
+    }
+    return this.loaded.all
+  }
+
+  private look(): void {
+    const stamp = stampOf(this.options.path)
+    if (stamp === this.stamp) return
+    this.stamp = stamp
+    this.loaded = this.load()
+    if (this.loaded._tag === "Unreadable") this.options.onUnreadable?.(this.loaded.reason)
+  }
+
+  private load(): Loaded {
+    try {
+      const file = readPolicyFile(readFileSync(this.options.path, "utf8"))
+      return { _tag: "Read", file, all: [...file.rules, ...file.learnt] }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return { _tag: "Read", file: noFile, all: [] }
+      const reason = (error as Error).message
+      // In place of the rules that nobody knows: one that is none, about which everything is asked.
+      return { _tag: "Unreadable", reason, all: [`the policy file cannot be read: ${reason}`] }
+    }
+  }
+
+  learn(rule: unknown): Promise<void> {
+    const written = this.writing.then(() => this.add(rule))
+    this.writing = written.catch(() => undefined)
+    return written
+  }
+
+  private async add(rule: unknown): Promise<void> {
+    const read = readRule(rule)
+    if (typeof read === "string") throw new PolicyUnreadable(read)
+    if (read.decision !== "allow" || read.uncontained === true)
+      throw new PolicyUnreadable("nothing of the kind is learnt")
+    const now = this.load()
+    if (now._tag === "Unreadable") throw new PolicyUnreadable(now.reason)
+    const { learnt, ...rest } = now.file
+    const meaning = meaningOf(rule)
+    if (learnt.some((one) => meaningOf(one) === meaning)) return
+    const kept = [...learnt, rule].slice(-policyLimits.learntMax)
+    await replaceFile(this.options.path, `${JSON.stringify({ ...rest, learnt: kept }, null, 2)}\n`)
+    this.lookedMs = Number.NEGATIVE_INFINITY
+  }
+}
+
+/** A rule without why it is there: two that allow the same are the same. */
+const meaningOf = (rule: unknown): string => {
+  const { reason: _, ...meaning } = rule as Readonly<Record<string, unknown>>
+  return canonicalJson(meaning)
+}
+
+const stampOf = (path: string): string => {
+  try {
+    const { ino, mtimeMs, size } = statSync(path)
+    return `${ino} ${mtimeMs} ${size}`
+  } catch (error) {
+    return `none ${(error as NodeJS.ErrnoException).code}`
+  }
+}
+
+/** All of the new text, or all of the old one, also after a crash. */
+const replaceFile = async (path: string, text: string): Promise<void> => {
+  const fresh = `${path}.${process.pid}.new`
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    const file = await open(fresh, "w", 0o600)
+    try {
+      await file.writeFile(text)
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    await rename(fresh, path)
+    const directory = await open(dirname(path), "r")
+    await directory.sync().finally(() => directory.close())
+  } catch (error) {
+    await rm(fresh, { force: true })
+    throw error
+  }
+}
+
+export const openPolicyBook = (options: BookOptions): PolicyBook => new FileBook(options)

@@ -1,0 +1,363 @@
+// The door: one port for WebSocket and HTTP. Who comes from elsewhere, or under a wrong name, gets no further than the
+// check of `Host` and `Origin`; who has no token, no further than hello. Closing tells everybody and takes bounded time.
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo, Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { setTimeout as sleep } from "node:timers/promises"
+import { WebSocketServer } from "ws"
+import type { AnyRune } from "../rune/Rune.ts"
+import { closeCodes } from "../wire/Codes.ts"
+import { limits } from "../wire/WireLimits.ts"
+import { Auth, allowedHosts, bearerOf, checkDoor, type NamedToken, namedToken } from "./Auth.ts"
+import { Everything } from "./feed/AllFeed.ts"
+import { Attention } from "./feed/AttentionFeed.ts"
+import { Topics } from "./feed/Feeds.ts"
+import { Live, type LiveText } from "./feed/LiveText.ts"
+import { PageBuffers } from "./feed/PageBuffers.ts"
+import type { Following } from "./feed/Subscriptions.ts"
+import { answerPage } from "./http/CrossOrigin.ts"
+import { type Health, Http } from "./http/Http.ts"
+import { answerJson, urlOf } from "./http/HttpAnswer.ts"
+import type { Administration, Principal } from "./operations/Context.ts"
+import { Operator, type Services } from "./operations/Operate.ts"
+import { Connection, type ConnectionHost, DoorSocket } from "./socket/Connection.ts"
+import { UnknownSockets } from "./socket/UnknownSockets.ts"
+import { describeError, type Log } from "./telemetry/Log.ts"
+import { circuitGauges, Metrics, type SeenEvent } from "./telemetry/Metrics.ts"
+import { logEvent, logExit } from "./telemetry/StateLog.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 picks one. */
+  readonly port: number
+  readonly tokens: ReadonlyArray<NamedToken>
+  /** More names under which the server may be addressed. */
+  readonly hostNames?: ReadonlyArray<string>
+  /** Pages of others that may use this server from a browser, by their exact origin. */
+  readonly origins?: ReadonlyArray<string>
+  readonly services: Omit<Services, "administration" | "figures" | "nowMs">
+  readonly version: string
+  readonly log: Log
+  readonly nowMs: () => number
+  readonly monotonicMs: () => number
+  /** Figures of the parts behind the door, for `stats` and for the metrics. */
+  readonly figures: () => Readonly<Record<string, number>>
+  /** Keeps tokens and ends the server; without it, only the program that holds the server does. */
+  readonly administration?: Administration
+  readonly stalledMs?: number
+  readonly helloWithinMs?: number
+  readonly headersWithinMs?: number
+  readonly pingEveryMs?: number
+  readonly connectionsMax?: number
+  /** Sockets of any kind at once, where the process may have fewer than the table says. */
+  readonly socketsMax?: number
+  /** Why nothing can be written now, if nothing can. */
+  readonly writable?: () => string | undefined
+}
+
+const FORBIDDEN = "HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+const UNAUTHORIZED =
+  "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+const NOT_FOUND = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+const AWAY = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+export class Server {
+  private readonly options: ServerOptions
+  private readonly http: HttpServer
+  private readonly sockets: WebSocketServer
+  private readonly auth: Auth
+  private readonly routes: Http
+  private readonly connections = new Set<Connection>()
+  private readonly unknown: UnknownSockets
+  private readonly following: Following
+  private readonly connectionHost: ConnectionHost
+  private readonly live = new Live()
+  private readonly attention: Attention
+  private readonly everything: Everything
+  private readonly topics: Topics
+  readonly metrics: Metrics
+  private readonly startedMs: number
+  private hosts: ReadonlySet<string> = new Set()
+  private readonly origins: ReadonlySet<string>
+  private pinger: NodeJS.Timeout | undefined
+  private names = 0
+  private closing: Promise<void> | undefined
+
+  private constructor(options: ServerOptions) {
+    this.options = options
+    const { log, monotonicMs, services } = options
+    const { conversations, shelf } = services
+    this.startedMs = options.nowMs()
+    this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
+    this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
+    this.auth = new Auth(options.tokens, options.nowMs)
+    const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
+    const gauges = () => ({ ...this.figures(), ...circuitGauges(conversations.circuits()) })
+    this.metrics = new Metrics(gauges, { onEvent })
+    const newName = (): string => `s${++this.names}`
+    const onFailure = (error: unknown, conversationId: string): void => {
+      const fields = { conversation_id: conversationId, cause: describeError(error) }
+      if (this.closing === undefined) log.write("warn", "a conversation could not be read for its followers", fields)
+    }
+    const reading = { shelf, buffers: new PageBuffers(), monotonicMs }
+    this.topics = new Topics({ ...reading, newName, onFailure })
+    this.everything = new Everything({ ...reading, newName, onFailure })
+    this.attention = new Attention({
+      stateOf: (conversationId) => conversations.state(conversationId),
+      known: () => conversations.residentStates(),
+      waiting: () => shelf.waiting(),
+      onFailure: (error) => onFailure(error, "*")
+    })
+    this.following = {
+      topics: this.topics,
+      everything: this.everything,
+      attention: this.attention,
+      live: this.live,
+      shelf,
+      newName,
+      nowMs: options.nowMs
+    }
+    const operator = new Operator({
+      services: { ...services, ...this.administration(), figures: () => this.figures(), nowMs: options.nowMs },
+      log,
+      metrics: this.metrics,
+      monotonicMs
+    })
+    const stalledMs = options.stalledMs ?? limits.stalledMs
+    this.connectionHost = this.hostFor(operator, stalledMs)
+    this.routes = new Http({
+      auth: this.auth,
+      operator,
+      metrics: this.metrics,
+      shelf,
+      ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
+      log,
+      stalledMs,
+      health: () => this.health(),
+      onKnown: (socket) => this.unknown.known(socket)
+    })
+    this.sockets = this.makeSockets()
+    this.http = this.makeHttp()
+  }
+
+  static async listen(options: ServerOptions): Promise<Server> {
+    const server = new Server(options)
+    await server.open()
+    return server
+  }
+
+  /** Tokens are taken up, and given up, at once. */
+  private administration(): { readonly administration?: Administration } {
+    const kept = this.options.administration
+    if (kept === undefined) return {}
+    const createToken: Administration["createToken"] = (name, role) => {
+      const token = kept.createToken(name, role)
+      if (token !== undefined) this.auth.add(namedToken(name, role, token))
+      return token
+    }
+    const removeToken: Administration["removeToken"] = (name) => {
+      if (!kept.removeToken(name)) return false
+      this.auth.remove(name)
+      for (const connection of this.connections)
+        if (connection.principalName === name) connection.close(closeCodes.notAuthorised, "the token was removed")
+      return true
+    }
+    return { administration: { ...kept, createToken, removeToken } }
+  }
+
+  private makeSockets(): WebSocketServer {
+    return new WebSocketServer({
+      noServer: true,
+      WebSocket: DoorSocket,
+      maxPayload: limits.messageBytesMax,
+      perMessageDeflate: false,
+      clientTracking: false,
+      handleProtocols: (offered) => (offered.has("echs.v1") ? "echs.v1" : false)
+    })
+  }
+
+  private makeHttp(): HttpServer {
+    const http = createServer({
+      requestTimeout: limits.requestWithinMs,
+      headersTimeout: this.options.headersWithinMs ?? limits.headersWithinMs,
+      maxHeaderSize: limits.headersBytesMax,
+      // Times are kept only as well as they are looked at.
+      connectionsCheckingInterval: limits.headersCheckedEveryMs
+    })
+    http.maxConnections = this.socketsMax
+    http.on("connection", (socket) => this.unknown.add(socket))
+    http.on("request", (request, response) => void this.request(request, response))
+    http.on("upgrade", (request, stream, head) => this.upgrade(request, stream, head))
+    http.on("clientError", (_error, stream) => stream.destroy())
+    return http
+  }
+
+  private get socketsMax(): number {
+    return Math.min(this.options.socketsMax ?? limits.socketsMax, limits.socketsMax)
+  }
+
+  private get connectionsMax(): number {
+    return this.options.connectionsMax ?? limits.connectionsMax
+  }
+
+  private hostFor(operator: Operator, stalledMs: number): ConnectionHost {
+    const { helloWithinMs = limits.helloWithinMs, monotonicMs, version } = this.options
+    return {
+      authenticate: ({ ticket, token }) => this.auth.byToken(token) ?? this.auth.byTicket(ticket),
+      operator,
+      following: this.following,
+      serverName: `echs/${version}`,
+      monotonicMs,
+      stalledMs,
+      helloWithinMs,
+      limits: { ...limits, socketsMax: this.socketsMax, connectionsMax: this.connectionsMax },
+      onKnown: (stream) => this.unknown.known(stream),
+      onClosed: (connection) => {
+        this.connections.delete(connection)
+        this.options.services.remoteTools?.gone(connection)
+      }
+    }
+  }
+
+  private open(): Promise<void> {
+    const { host, hostNames, pingEveryMs = limits.pingEveryMs, port } = this.options
+    return new Promise((resolve, reject) => {
+      this.http.once("error", reject)
+      this.http.listen({ host, port, backlog: 2048 }, () => {
+        this.http.off("error", reject)
+        this.hosts = allowedHosts(host, this.port, hostNames)
+        this.pinger = setInterval(() => this.ping(), pingEveryMs)
+        this.pinger.unref()
+        resolve()
+      })
+    })
+  }
+
+  get port(): number {
+    return (this.http.address() as AddressInfo).port
+  }
+
+  get url(): string {
+    const { host } = this.options
+    const name = host.includes(":") ? `[${host}]` : host
+    return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${this.port}`
+  }
+
+  /** Runes became durable. */
+  notice(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
+    const first = runes[0]
+    if (first === undefined) return
+    this.metrics.notice(conversationId, runes)
+    for (const rune of runes) logExit(this.options.log, rune)
+    this.everything.notice(conversationId, first.event_id)
+    this.attention.notice(conversationId)
+  }
+
+  /** A conversation appeared as a whole, as a fork does. */
+  appeared(conversationId: string): void {
+    this.everything.notice(conversationId, 1)
+  }
+
+  tellLive(live: LiveText): void {
+    this.live.tell(live)
+  }
+
+  private ping(): void {
+    for (const connection of this.connections) connection.ping()
+  }
+
+  private async request(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.metrics.count("http_requests_total")
+    const verdict = checkDoor(request.headers, this.hosts, this.origins)
+    if (verdict !== "welcome") {
+      this.metrics.count("door_refusals_total", { reason: verdict })
+      return answerJson(response, 403, { error: { code: "unauthorized", message: refusals[verdict] } })
+    }
+    if (answerPage(request, response, this.origins) === "answered") return
+    await this.routes.answer(request, response)
+  }
+
+  private upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    stream.on("error", () => stream.destroy())
+    const verdict = checkDoor(request.headers, this.hosts, this.origins)
+    if (verdict !== "welcome") {
+      this.metrics.count("door_refusals_total", { reason: verdict })
+      return void stream.end(FORBIDDEN)
+    }
+    if (this.closing !== undefined) return void stream.end(AWAY)
+    if (urlOf(request).pathname !== "/ws") return void stream.end(NOT_FOUND)
+    const { authorization } = request.headers
+    const known = this.auth.byToken(bearerOf(authorization))
+    if (authorization !== undefined && known === undefined) return void stream.end(UNAUTHORIZED)
+    if (known !== undefined) this.unknown.known(stream)
+    ;(stream as Socket).setNoDelay?.(true)
+    this.sockets.handleUpgrade(request, stream, head, (socket) => this.welcome(socket as DoorSocket, stream, known))
+  }
+
+  private welcome(socket: DoorSocket, stream: Duplex, known: Principal | undefined): void {
+    this.metrics.count("websocket_connections_total")
+    const connection = new Connection(socket, stream, this.connectionHost, known)
+    this.connections.add(connection)
+    if (this.connections.size > this.connectionsMax)
+      connection.close(closeCodes.tooManyConnections, "too many connections")
+  }
+
+  private health(): Health {
+    const { version, writable } = this.options
+    const reason = writable?.()
+    if (this.closing !== undefined) return { status: "closing", version }
+    return reason === undefined ? { status: "ok", version } : { status: "read_only", version, reason }
+  }
+
+  private figures(): Readonly<Record<string, number>> {
+    let subscriptions = 0
+    for (const connection of this.connections) subscriptions += connection.subscriptionCount
+    const { heapUsed, rss } = process.memoryUsage()
+    return {
+      uptime_ms: this.options.nowMs() - this.startedMs,
+      connections: this.connections.size,
+      sockets_unknown: this.unknown.size,
+      subscriptions,
+      topics: this.topics.size,
+      event_streams: this.routes.eventStreams,
+      conversations_resident: this.options.services.conversations.resident,
+      process_resident_bytes: rss,
+      process_heap_bytes: heapUsed,
+      ...this.options.figures()
+    }
+  }
+
+  /** Takes nobody new; resolves when the requests under way are answered, or when time is up. */
+  async quiesce(withinMs: number): Promise<void> {
+    this.http.close()
+    const untilMs = this.options.monotonicMs() + withinMs
+    const isBusy = (): boolean => [...this.connections].some(({ requestsInFlight }) => requestsInFlight > 0)
+    while (isBusy() && this.options.monotonicMs() < untilMs) await sleep(5)
+  }
+
+  /** Hands out what is durable, tells everybody to come back later, and ends. Takes bounded time. */
+  close(): Promise<void> {
+    this.closing ??= this.closeNow()
+    return this.closing
+  }
+
+  private async closeNow(): Promise<void> {
+    const { monotonicMs } = this.options
+    const untilMs = monotonicMs() + limits.deliverWithinMs
+    while (!(this.topics.isQuiet && this.everything.isQuiet) && monotonicMs() < untilMs) await sleep(5)
+    clearInterval(this.pinger)
+    this.everything.close()
+    this.http.close()
+    this.routes.endStreams()
+    for (const connection of this.connections) connection.close(closeCodes.goingAway, "the server goes away; come back")
+    const goodbyeMs = monotonicMs() + limits.goodbyeMs
+    while (this.connections.size > 0 && monotonicMs() < goodbyeMs) await sleep(5)
+    for (const connection of this.connections) connection.terminate()
+    this.http.closeAllConnections()
+  }
+}
+
+const refusals = {
+  wrong_host: "the Host header does not name this server",
+  wrong_origin: "requests of pages from other origins are refused, unless the setting origins names them"
+} as const

@@ -1,0 +1,41 @@
+// Text of a model as it comes, for those who asked to see it before it is durable. Best effort: whoever has no room in
+// the socket misses it, and the runes bring it all the same.
+import { hasRoom, type Outlet } from "../socket/SocketSink.ts"
+import { textFrame } from "../socket/WebSocketFrame.ts"
+
+export interface LiveText {
+  readonly conversation_id: string
+  readonly agent_id: string
+  readonly turn_id: string
+  readonly text: string
+}
+
+interface Listener {
+  readonly sub: string
+  readonly outlet: Outlet
+}
+
+export class Live {
+  private readonly listeners = new Map<string, Set<Listener>>()
+
+  follow(conversationId: string, sub: string, outlet: Outlet): () => void {
+    const all = this.listeners.get(conversationId) ?? new Set()
+    this.listeners.set(conversationId, all)
+    const listener = { sub, outlet }
+    all.add(listener)
+    return () => {
+      all.delete(listener)
+      if (all.size === 0 && this.listeners.get(conversationId) === all) this.listeners.delete(conversationId)
+    }
+  }
+
+  tell({ conversation_id: conversationId, ...live }: LiveText): void {
+    for (const { outlet, sub } of this.listeners.get(conversationId) ?? []) {
+      if (outlet.isOpen() && hasRoom(outlet)) outlet.write(textFrame(JSON.stringify({ sub, live })))
+    }
+    for (const { outlet, sub } of this.listeners.get("*") ?? []) {
+      const frame = { sub, live: { conversation_id: conversationId, ...live } }
+      if (outlet.isOpen() && hasRoom(outlet)) outlet.write(textFrame(JSON.stringify(frame)))
+    }
+  }
+}

@@ -1,0 +1,183 @@
+// What one connection follows: places in topics, places among the followers of everything, derived views, live text
+// and what needs a person. Bounded; when the connection goes, all of it goes.
+import type { DerivedView } from "../../conversation/Views.ts"
+import type { AnswerOf } from "../../wire/Answers.ts"
+import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
+import { limits } from "../../wire/WireLimits.ts"
+import { OperationFailed, type Principal, type Shelf, visibilityCap } from "../operations/Context.ts"
+import { wireErrorOf } from "../operations/Requests.ts"
+import type { Outlet } from "../socket/SocketSink.ts"
+import { textFrame } from "../socket/WebSocketFrame.ts"
+import type { Everything } from "./AllFeed.ts"
+import type { Attention } from "./AttentionFeed.ts"
+import type { Membership, Topics } from "./Feeds.ts"
+import type { RuneFilter } from "./Filter.ts"
+import type { Live } from "./LiveText.ts"
+import { ViewReader } from "./ViewReader.ts"
+
+type Subscribe = FieldsOf<"subscribe">
+
+/** What all connections of a server share. */
+export interface Following {
+  readonly topics: Topics
+  readonly everything: Everything
+  readonly attention: Attention
+  readonly live: Live
+  readonly shelf: Shelf
+  readonly newName: () => string
+  readonly nowMs: () => number
+}
+
+const handled: ReadonlySet<OperationName> = new Set(["subscribe", "unsubscribe", "attention.subscribe"])
+const ATTENTION = "*"
+
+export class Subscriptions {
+  private readonly following: Following
+  private readonly outlet: Outlet
+  private readonly principal: Principal
+  private readonly open = new Map<string, () => void>()
+  /** Subscriptions that are being looked up and count already. */
+  private pending = 0
+  private closed = false
+
+  constructor(following: Following, outlet: Outlet, principal: Principal) {
+    this.following = following
+    this.outlet = outlet
+    this.principal = principal
+  }
+
+  get size(): number {
+    return this.open.size
+  }
+
+  handles(op: OperationName): boolean {
+    return handled.has(op)
+  }
+
+  async perform(op: OperationName, fields: Readonly<Record<string, unknown>>): Promise<unknown> {
+    if (op === "unsubscribe") return this.unsubscribe(String(fields["sub"]))
+    if (this.open.size + this.pending >= limits.subscriptionsPerConnectionMax) {
+      const most = limits.subscriptionsPerConnectionMax
+      throw new OperationFailed("limit_exceeded", `a connection follows at most ${most} things`)
+    }
+    this.pending += 1
+    try {
+      return op === "attention.subscribe" ? await this.subscribeAttention() : await this.subscribe(fields as Subscribe)
+    } finally {
+      this.pending -= 1
+    }
+  }
+
+  private unsubscribe(sub: string): AnswerOf<"unsubscribe"> {
+    const leave = this.open.get(sub)
+    if (leave === undefined) throw new OperationFailed("not_found", `there is no subscription ${sub.slice(0, 80)}`)
+    leave()
+    this.open.delete(sub)
+    return {}
+  }
+
+  private async subscribeAttention(): Promise<AnswerOf<"attention.subscribe">> {
+    if (!this.open.has(ATTENTION)) {
+      const { leave, ready } = this.following.attention.follow(this.outlet)
+      this.open.set(ATTENTION, leave)
+      await ready
+    }
+    return { sub: ATTENTION }
+  }
+
+  private async subscribe(fields: Subscribe): Promise<AnswerOf<"subscribe">> {
+    const filter = this.filterOf(fields)
+    if (fields.conversation_id === "*") return this.subscribeAll(fields, filter)
+    if (fields.cursors !== undefined || fields.since_ms !== undefined) {
+      const message = 'cursors and since_ms belong to a subscription to "*"; one conversation takes after'
+      throw new OperationFailed("bad_request", message)
+    }
+    const conversationId = fields.conversation_id
+    const head = await this.following.shelf.head(conversationId)
+    if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${conversationId}`)
+    const cursor = fields.after === "tail" ? head : (fields.after ?? 0)
+    if (cursor > head) {
+      throw new OperationFailed("bad_request", `the cursor ${cursor} lies beyond the head ${head}`, { head })
+    }
+    const place = { conversationId, filter, cursor }
+    const { view = "runes" } = fields
+    const member = view === "runes" ? this.joinTopic(place) : this.joinView(place, view)
+    return this.keep(member, fields, head)
+  }
+
+  private joinTopic(place: Place): Membership {
+    const { topics } = this.following
+    return topics.join({
+      ...place,
+      outlet: this.outlet,
+      taken: new Set(this.open.keys()),
+      onFailure: (sub, error) => this.end(sub, error)
+    })
+  }
+
+  private joinView(place: Place, view: DerivedView): Membership {
+    const { newName, shelf } = this.following
+    const sub = newName()
+    const onFailure = (error: unknown) => this.end(sub, error)
+    const reader = new ViewReader({ ...place, sub, view, outlet: this.outlet, shelf, onFailure })
+    return { sub, leave: () => reader.leave() }
+  }
+
+  private subscribeAll(fields: Subscribe, filter: RuneFilter): AnswerOf<"subscribe"> {
+    const { after = 0, cursors = {}, since_ms: sinceMs, view = "runes" } = fields
+    if (view !== "runes") throw new OperationFailed("bad_request", 'a subscription to "*" has the view runes')
+    if (after !== "tail" && after > 0) {
+      throw new OperationFailed("bad_request", 'a subscription to "*" begins at 0, at "tail" or where cursors say')
+    }
+    // What is on its way to the disk now was stamped a moment ago, and is new to this follower all the same.
+    const nowMs = this.following.nowMs() - limits.stampedWithinMs
+    const member = this.following.everything.join({
+      filter,
+      outlet: this.outlet,
+      cursors,
+      others: after === "tail" ? "new" : "all",
+      sinceMs: after === "tail" ? sinceMs : undefined,
+      taken: new Set(this.open.keys()),
+      onFailure: (sub, error) => this.end(sub, error)
+    })
+    return { ...this.keep(member, fields, 0), since_ms: sinceMs ?? nowMs }
+  }
+
+  private keep(member: Membership, fields: Subscribe, head: number): { readonly sub: string; readonly head: number } {
+    const { sub } = member
+    const stopLive =
+      fields.live === true ? this.following.live.follow(fields.conversation_id, sub, this.outlet) : undefined
+    const leave = (): void => {
+      member.leave()
+      stopLive?.()
+    }
+    // The connection may have gone while the conversation was looked up.
+    if (this.closed) leave()
+    else this.open.set(sub, leave)
+    return { sub, head }
+  }
+
+  /** The subscription cannot go on; the client is told why. */
+  private end(sub: string, error: unknown): void {
+    this.open.get(sub)?.()
+    this.open.delete(sub)
+    if (this.outlet.isOpen()) this.outlet.write(textFrame(JSON.stringify({ sub, error: wireErrorOf(error) })))
+  }
+
+  private filterOf(fields: Subscribe): RuneFilter {
+    const cap = visibilityCap(this.principal)
+    return { visibility: fields.visibility === "public" ? "public" : cap, kinds: fields.kinds }
+  }
+
+  closeAll(): void {
+    this.closed = true
+    for (const leave of this.open.values()) leave()
+    this.open.clear()
+  }
+}
+
+interface Place {
+  readonly conversationId: string
+  readonly filter: RuneFilter
+  readonly cursor: number
+}

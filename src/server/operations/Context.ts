@@ -1,0 +1,152 @@
+// What an operation may use: the conversations of this process, the shelf of stored ones, and who asks. Handlers see
+// nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
+
+import type { RemoteTools } from "../../contract/RemoteTools.ts"
+import type { Approvals } from "../../conversation/Approvals.ts"
+import type { Conversations } from "../../conversation/Conversations.ts"
+import type { EndedCall } from "../../conversation/EndedCall.ts"
+import type { PromptView } from "../../conversation/PromptView.ts"
+import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
+import type { BlobRef, Content } from "../../rune/kinds/shared.ts"
+import type { AnswerOf, WindowFigures as WindowSchema } from "../../wire/Answers.ts"
+import type { ErrorCode, WireError } from "../../wire/Codes.ts"
+import type { Role } from "../../wire/Operations.ts"
+
+type WindowFigures = (typeof WindowSchema)["Encoded"]
+
+export interface Principal {
+  readonly name: string
+  readonly role: Role
+}
+
+/** What only an admin may ask for: who comes in, and whether the server goes on. */
+export interface Administration {
+  readonly tokens: () => ReadonlyArray<{ readonly name: string; readonly role: Role }>
+  /** The new token; nothing when there is one of this name. */
+  readonly createToken: (name: string, role: Role) => string | undefined
+  /** Whoever came in with it is sent away. False when there is none of this name. */
+  readonly removeToken: (name: string) => boolean
+  readonly stop: (reason: string) => void
+}
+
+/** What the role may see at most; secret runes never leave the process. */
+export const visibilityCap = ({ role }: Principal): "public" | "internal" => (role === "viewer" ? "public" : "internal")
+
+export interface ListQuery {
+  readonly state?: string
+  readonly label?: string
+  readonly q?: string
+  readonly limit: number
+  readonly cursor?: string
+}
+
+export interface IdempotencyOf {
+  readonly key: string
+  /** Of the operation and its body. */
+  readonly hash: string
+}
+
+export interface ReadRequest {
+  readonly after: number
+  readonly bytesMax: number
+  readonly visibilityMax: "public" | "internal"
+}
+
+/** Stored conversations, in memory or not, archived or not. */
+export interface Shelf {
+  readonly list: (query: ListQuery) => Promise<AnswerOf<"conversation.list">>
+  /** The ids of all conversations. */
+  readonly conversations: () => AsyncIterable<string>
+  /** Conversations in which somebody may be waited for. */
+  readonly waiting: () => Promise<ReadonlyArray<string>>
+  readonly archive: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
+  readonly restore: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
+  readonly fork: (request: ForkQuery) => Promise<{ readonly conversation_id: string; readonly event_id: number }>
+  readonly read: (conversationId: string, request: ReadRequest) => Promise<Page>
+  /** The same as it lies in the log, in the caller's buffer and unfiltered; nothing when it has to be read as a page. */
+  readonly readRaw: (conversationId: string, request: RawRequest) => Promise<RawPage | undefined>
+  /** Conversations in which something happened at or after a time. */
+  readonly changedSince: (sinceMs: number) => Promise<ReadonlyArray<string>>
+  /** The cursor in front of the first rune at or after a time. */
+  readonly cursorSince: (conversationId: string, sinceMs: number) => Promise<number>
+  /** What happened in one conversation, or in all, since a time. */
+  readonly figuresSince: (sinceMs: number, conversationId?: string) => Promise<WindowFigures>
+  /** How a call ended, as the log tells from an event on; nothing when it does not know the call. */
+  readonly endedCall: (conversationId: string, callId: string, from: number) => Promise<EndedCall | undefined>
+  /** The newest durable event; 0 when there is no such conversation. */
+  readonly head: (conversationId: string) => Promise<number>
+  /** Calls the listener whenever the conversation has new durable runes; returns how to stop. */
+  readonly watch: (conversationId: string, listener: () => void) => () => void
+}
+
+export interface ForkQuery {
+  readonly from: string
+  readonly atEventId: number
+  /** Of the new conversation. */
+  readonly conversationId: string
+  /** What the original had under way goes on in the copy too; else it is over there. */
+  readonly isContinued?: boolean
+  readonly idempotency?: IdempotencyOf
+}
+
+type State = Awaited<ReturnType<Conversations["state"]>>
+
+/** What is told of a conversation, there already or about to be, to whoever has a say about what is said in it. */
+export type PromptScene = Pick<State, "conversation_id" | "turns" | "agents"> & {
+  readonly session: Pick<State["session"], "config">
+}
+
+export type PromptGate = (
+  scene: PromptScene,
+  content: Content
+) => Promise<
+  { readonly _tag: "Pass"; readonly content: Content } | { readonly _tag: "Blocked"; readonly reason: string }
+>
+
+/** Where bytes are kept, and what models can be shown. */
+export interface AttachmentPort {
+  /** Resolves when they are durable; rejects when there is no room. */
+  readonly keep: (bytes: Uint8Array, mediaType: string) => Promise<BlobRef>
+  /** Rejects when there are none under this hash, or too many. */
+  readonly read: (sha256: string) => Promise<Uint8Array>
+  readonly sight: (model: string) => { readonly images: boolean; readonly files: boolean }
+}
+
+export interface OperationContext {
+  readonly conversations: Conversations
+  readonly shelf: Shelf
+  /** Takes the yes of a person to a call. */
+  readonly approvals: Approvals
+  /** What models are told before and beside the messages. */
+  readonly prompts: Pick<PromptView, "show">
+  /** Sixteen random hexadecimal digits. */
+  readonly newId: () => string
+  readonly defaultModel: () => string
+  readonly nowMs: () => number
+  /** Figures of the whole process, for `stats`. */
+  readonly figures: () => Readonly<Record<string, unknown>>
+  /** Tools that clients run; absent where there are none. */
+  readonly remoteTools?: RemoteTools
+  readonly administration?: Administration
+  /** Keeps images and files that come with messages; absent where none are taken. */
+  readonly attachments?: AttachmentPort
+  /** Has a say about messages and goals before they are taken. */
+  readonly beforePrompt?: PromptGate
+  readonly principal: Principal
+  /** The connection that asks, known by identity alone; absent where there is none. */
+  readonly connection?: object | undefined
+  /** Where the question came from: `websocket`, `http`, … */
+  readonly channel: string
+  readonly idempotency: IdempotencyOf | undefined
+}
+
+/** An operation that ended in an error of the protocol. */
+export class OperationFailed extends Error {
+  readonly wire: WireError
+
+  constructor(code: ErrorCode, message: string, data?: Readonly<Record<string, unknown>>) {
+    super(message)
+    this.name = "OperationFailed"
+    this.wire = data === undefined ? { code, message } : { code, message, data }
+  }
+}

@@ -1,0 +1,89 @@
+// `tool.register` and `tool.result`: tools that a client runs itself. Both belong to a connection, for it is the
+// connection that answers for its tools. A result is answered for when it is durable, and from the log alone: what comes
+// late or again, also in another life of the server, is told how the call ended first.
+
+import type { DeskAnswer } from "../../contract/RemoteTools.ts"
+import type { EndedCall } from "../../conversation/EndedCall.ts"
+import type { AnswerOf } from "../../wire/Answers.ts"
+import type { FieldsOf } from "../../wire/Operations.ts"
+import { limits } from "../../wire/WireLimits.ts"
+import { type OperationContext, OperationFailed } from "./Context.ts"
+
+const deskOf = ({ connection, principal, remoteTools }: OperationContext) => {
+  if (remoteTools === undefined)
+    throw new OperationFailed("invalid_state", "running tools in a client is not available on this server")
+  if (connection === undefined) throw new OperationFailed("bad_request", "tools of a client need a WebSocket")
+  return { desk: remoteTools, owner: { principal: principal.name, connection } }
+}
+
+const accepted = <Ok>(answer: DeskAnswer<Ok>): Ok => {
+  if (answer._tag === "Refused") throw new OperationFailed(answer.code, answer.message)
+  return answer
+}
+
+const over: ReadonlySet<string> = new Set(["closing", "closed", "archived"])
+
+export const registerTools = async (
+  { conversation_id: id, tools }: FieldsOf<"tool.register">,
+  context: OperationContext
+): Promise<AnswerOf<"tool.register">> => {
+  const { desk, owner } = deskOf(context)
+  const { calls, head, session } = await context.conversations.state(id)
+  if (over.has(session.status))
+    throw new OperationFailed("invalid_state", `the conversation is ${session.status}`, { state: session.status })
+  const { tools: names, waiting } = accepted(desk.register(id, owner, tools))
+  const open = calls
+    .filter((call) => call.result === null && names.includes(call.tool_name))
+    .map((call) => ({ call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments }))
+  return { event_id: head, tools: names, open, waiting }
+}
+
+interface RemoteAnswer {
+  readonly status: "success" | "error"
+  readonly output: string
+  readonly hash: string
+}
+
+/** A result from before answers were hashed is known by what it says. */
+const isSame = (result: EndedCall["results"][number], { hash, output, status }: RemoteAnswer): boolean =>
+  result.answer_sha256 === undefined
+    ? result.status === status && result.output === output && result.error?.code !== "client_gone"
+    : result.answer_sha256 === hash
+
+/** Resolves when the call is over and its end is on disk. */
+const untilDurable = async (context: OperationContext, id: string, callId: string): Promise<void> => {
+  const signal = AbortSignal.timeout(limits.resultDurableWithinMs)
+  const resident = await context.conversations.load(id)
+  const isOpen = (): boolean => resident.state.calls.some((call) => call.call_id === callId && call.result === null)
+  while (isOpen() && !signal.aborted) await resident.changed(signal)
+  if (isOpen()) throw new OperationFailed("busy", "the result is taken and not yet on disk", { retry_after_ms: 100 })
+  await resident.actor.settled()
+}
+
+/** How the call ended is what the log says, whoever asks and however often. */
+const answerOf = (ended: EndedCall | undefined, callId: string, answer: RemoteAnswer): AnswerOf<"tool.result"> => {
+  const last = ended?.results.at(-1)
+  if (ended?.provenance !== undefined && ended.provenance !== "remote")
+    throw new OperationFailed("invalid_state", `${callId} waits for no result of a client`)
+  if (last === undefined) throw new OperationFailed("not_found", `no call ${callId} waits for a result`)
+  const mine = ended?.results.find((result) => isSame(result, answer))
+  if (mine !== undefined) return { event_id: mine.event_id }
+  const { answer_sha256: _, ...outcome } = last
+  const message = `${callId} has ended before: ${last.error?.message ?? last.status}`
+  throw new OperationFailed("already_decided", message, { outcome })
+}
+
+export const takeResult = async (
+  { call_id: callId, conversation_id: id, output = "", status = "success" }: FieldsOf<"tool.result">,
+  context: OperationContext
+): Promise<AnswerOf<"tool.result">> => {
+  const { desk, owner } = deskOf(context)
+  const { calls } = await context.conversations.state(id)
+  const call = calls.find((one) => one.call_id === callId)
+  if (call?.result === null) {
+    accepted(desk.result(id, owner, call, { status, output }))
+    await untilDurable(context, id, callId)
+  }
+  const ended = await context.shelf.endedCall(id, callId, call?.event_id ?? 1)
+  return answerOf(ended, callId, { status, output, hash: desk.answerHash({ status, output }) })
+}

@@ -1,0 +1,38 @@
+// Makes the intent to ask a model durable before a byte is sent, with what the call is charged with if its answer never
+// comes, and settles the request before it.
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { ResolvedModel } from "../provider/Registry.ts"
+import type { AgentId, RequestId } from "../rune/Ids.ts"
+import type { RequestEstimate } from "../rune/kinds/turn.ts"
+import type { Purse } from "./AttemptCost.ts"
+import { type Commands, offer } from "./Commands.ts"
+
+/** The machine does not want the call any more: nothing was sent, and nothing went wrong. */
+export class NotWanted extends Data.TaggedError("NotWanted") {}
+
+export interface Announcement {
+  readonly agentId: AgentId
+  readonly requestId: RequestId
+  readonly resolved: ResolvedModel
+  readonly purse: Pick<Purse, "takeSettled">
+  readonly estimate: RequestEstimate
+  readonly purpose?: "summary"
+}
+
+export const announce = (commands: Commands, call: Announcement): Effect.Effect<void, NotWanted> =>
+  Effect.flatMap(
+    Effect.promise(() =>
+      offer(commands, {
+        _tag: "RequestModel",
+        agent_id: call.agentId,
+        request_id: call.requestId,
+        provider: call.resolved.provider.name,
+        model: call.resolved.model,
+        estimate: call.estimate,
+        ...(call.purpose === undefined ? {} : { purpose: call.purpose }),
+        ...call.purse.takeSettled()
+      })
+    ),
+    (accepted) => (accepted ? Effect.void : Effect.fail(new NotWanted()))
+  )

@@ -1,0 +1,142 @@
+// What is heard while a model speaks: text and reasoning become runes as they come, calls and figures are kept for
+// the end. An answer that grows beyond what the log can hold ends the call.
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { Effect as Pending } from "../machine/work/PendingWork.ts"
+import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
+import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
+import type { RequestId } from "../rune/Ids.ts"
+import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
+import type { Purse } from "./AttemptCost.ts"
+import { Coalescer } from "./Coalescer.ts"
+import { type Commands, offer } from "./Commands.ts"
+import type { Streams } from "./Streams.ts"
+import { limits } from "./TurnLimits.ts"
+
+/** What is heard, and who pays for it. */
+export interface Heard {
+  readonly requestId: RequestId
+  readonly purse: Pick<Purse, "told">
+}
+
+type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
+
+export interface ListenerOptions {
+  readonly commands: Commands
+  readonly streams: Streams
+  /** Gathers deltas for this long; 0 makes every one a rune. */
+  readonly deltaEveryMs: number
+  /** Text as it streams, before it is durable. */
+  readonly onLive?: (live: { readonly agent_id: string; readonly turn_id: string; readonly text: string }) => void
+}
+
+/** Bytes of a text inside a JSON string. */
+const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2
+
+export class Listener {
+  private readonly options: ListenerOptions
+  private readonly pending: CallModel
+  private readonly text: Coalescer
+  private readonly reasoning: Coalescer
+  private readonly tooLarge = Deferred.makeUnsafe<never, ProviderError>()
+  private bytes = 0
+  readonly calls = new Map<string, ToolCallEvent["parsed"]>()
+  private readonly requestId: RequestId
+  private readonly purse: Pick<Purse, "told">
+  private isTold = true
+  final: AssistantFinal | undefined
+  usage: Usage | undefined
+  /** Characters of text and reasoning. */
+  chars = 0
+
+  constructor(options: ListenerOptions, pending: CallModel, { purse, requestId }: Heard) {
+    this.options = options
+    this.pending = pending
+    this.requestId = requestId
+    this.purse = purse
+    this.text = this.gather("AppendText")
+    this.reasoning = this.gather("AppendReasoning")
+    options.streams.add(this)
+  }
+
+  private gather(_tag: "AppendText" | "AppendReasoning"): Coalescer {
+    return new Coalescer({ everyMs: this.options.deltaEveryMs, send: (content) => this.append(_tag, content) })
+  }
+
+  private async append(_tag: "AppendText" | "AppendReasoning", content: string): Promise<void> {
+    const { pending, requestId } = this
+    const told = this.isTold ? {} : this.told
+    this.isTold = true
+    await offer(this.options.commands, { _tag, agent_id: pending.agent_id, content, request_id: requestId, ...told })
+  }
+
+  /** What the provider has said that the answer uses, as runes carry it. */
+  get told(): { readonly usage?: RuneUsage } {
+    return this.usage === undefined ? {} : { usage: this.purse.told(this.usage) }
+  }
+
+  /** Fails when the answer has become too large to be kept. */
+  get overflow(): Effect.Effect<never, ProviderError> {
+    return Deferred.await(this.tooLarge)
+  }
+
+  readonly sink: Sink = (event: ProviderEvent): undefined | Promise<void> => {
+    switch (event.type) {
+      case "assistant_delta": {
+        const { agent_id, turn_id } = this.pending
+        this.options.onLive?.({ agent_id, turn_id, text: event.content })
+        this.chars += event.content.length
+        return this.fits(event.content) ? this.text.add(event.content) : undefined
+      }
+      case "reasoning_delta":
+        this.chars += event.content.length
+        return this.reasoning.add(event.content)
+      case "tool_call":
+        this.calls.set(event.call_id, event.parsed)
+        return undefined
+      case "usage_so_far":
+        this.usage = event.usage
+        this.isTold = false
+        return undefined
+      case "usage":
+        this.usage = event.usage
+        return undefined
+      case "assistant_final":
+        this.final = event
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  /** What a turn has said must fit into the one rune that ends it. */
+  private fits(content: string): boolean {
+    this.bytes += jsonBytes(content)
+    if (this.bytes <= limits.answerBytesMax) return true
+    const message = `the answer is larger than ${limits.answerBytesMax} bytes`
+    const provider = this.pending.model.split("/", 1)[0]!
+    const error = providerError({ kind: "malformed_response", provider, message, retryable: false })
+    Effect.runSync(Deferred.fail(this.tooLarge, error))
+    return false
+  }
+
+  /** Sends off what has gathered. */
+  flush(): void {
+    this.reasoning.flush()
+    this.text.flush()
+    if (!this.isTold) void this.append("AppendText", "").catch(() => undefined)
+  }
+
+  /** What has gathered becomes durable before the next thing is said about it. */
+  async finish(): Promise<void> {
+    await this.reasoning.finish()
+    await this.text.finish()
+  }
+
+  /** Nothing more is heard; what was not sent yet is told by somebody else. */
+  close(): void {
+    this.options.streams.delete(this)
+    this.reasoning.discard()
+    this.text.discard()
+  }
+}

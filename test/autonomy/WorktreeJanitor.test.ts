@@ -1,0 +1,135 @@
+// Goal: worktrees of goals that are over are cleared away however the goal ended, also when the server died in between;
+// those of a goal that goes on are left alone. Method: goals in memory on the real machine, real git, a list on disk.
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { makeGit } from "#src/autonomy/Git.ts"
+import { type KeeperOptions, WorktreeKeeper } from "#src/autonomy/WorktreeJanitor.ts"
+import { openWorktree, worktreePath } from "#src/autonomy/Worktrees.ts"
+import { readWorktrees, writeWorktrees } from "#src/config/WorktreeFiles.ts"
+import type { AgentId } from "#src/rune/Ids.ts"
+import { gitWorkspace, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { PlanStory, planId, task } from "../support/planStory.ts"
+
+const workspaces = useWorkspaces()
+const runner = new TestRunner()
+const { signal } = new AbortController()
+
+const refsIn = (workspace: string): string =>
+  execFileSync("git", ["-C", workspace, "for-each-ref", "--format=%(refname)", "refs/echs"], { encoding: "utf8" })
+
+/** A goal whose worker is at work in a worktree, with a change that nobody has merged. */
+const atWork = async () => {
+  const workspace = gitWorkspace(workspaces.make(), { "a.txt": "a\n" })
+  const data = workspaces.make()
+  const story = new PlanStory().ready({ workspace }) as PlanStory
+  const goal = { plan_id: planId, goal: "a goal", auto_start: true, options: { worktrees: true } }
+  story.run({ _tag: "SubmitGoal", payload: goal })
+  story.carry("Plan").step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [task("a")] } })
+  story.carry("Approve").carry("BeginTask")
+  const worker = story.plan.tasks[0]!.agent_id as AgentId
+  await openWorktree(makeGit({ runner }, workspace, signal), workspace, worker)
+  const place = worktreePath(workspace, worker)
+  writeFileSync(join(place, "work.txt"), "work\n")
+  return { workspace, data, story, worker, place }
+}
+
+type Scene = Awaited<ReturnType<typeof atWork>>
+
+const keeperOf = ({ data, story }: Scene, more: Partial<KeeperOptions> = {}) => {
+  const reports: Array<unknown> = []
+  const keeper = new WorktreeKeeper({
+    runner,
+    conversations: { state: async () => story.state },
+    goals: { read: () => readWorktrees(data), write: (goals) => writeWorktrees(data, goals) },
+    onReport: (_goal, report) => void reports.push(report),
+    ...more
+  })
+  return { keeper, reports }
+}
+
+/** The keeper hears what happened since, and has done all it will. */
+const told = async (keeper: WorktreeKeeper, { story }: Scene): Promise<void> => {
+  keeper.notice(story.runes)
+  await keeper.settled()
+}
+
+const stopped = ({ story }: Scene): void => {
+  story.step({ _tag: "Cancel", payload: { plan_id: planId, reason: "user_cancel" } })
+}
+
+describe("worktrees of a goal", () => {
+  it("stay while it is pursued and while an agent of it lives, and go when the last one is gone", async () => {
+    const scene = await atWork()
+    const { place, story, worker, workspace } = scene
+    const { keeper, reports } = keeperOf(scene)
+    await told(keeper, scene)
+    expect(readWorktrees(scene.data)).toEqual([{ conversation_id: story.conversationId, plan_id: planId, workspace }])
+    stopped(scene)
+    await told(keeper, scene)
+    expect(existsSync(place)).toBe(true)
+    story.carry("Dismiss")
+    await told(keeper, scene)
+    expect(existsSync(join(workspace, ".echs"))).toBe(false)
+    expect(refsIn(workspace)).toBe(`refs/echs/kept/${worker}\n`)
+    expect(reports).toEqual([{ kept: [`refs/echs/kept/${worker}`], left: [] }])
+    expect(readWorktrees(scene.data)).toEqual([])
+    expect(existsSync(join(scene.data, "worktrees.json"))).toBe(false)
+  })
+
+  it("go when the conversation is closed", async () => {
+    const scene = await atWork()
+    const { keeper } = keeperOf(scene)
+    await told(keeper, scene)
+    scene.story.run({ _tag: "Close", reason: "enough" })
+    await told(keeper, scene)
+    expect(existsSync(scene.place)).toBe(false)
+  })
+
+  it("are found at the next start when the server died before they were gone", async () => {
+    const scene = await atWork()
+    const first = keeperOf(scene)
+    await told(first.keeper, scene)
+    await first.keeper.close()
+    stopped(scene)
+    scene.story.carry("Dismiss")
+    first.keeper.notice(scene.story.runes)
+    await first.keeper.settled()
+    expect(existsSync(scene.place)).toBe(true)
+    const second = keeperOf(scene)
+    await second.keeper.recover()
+    expect(existsSync(scene.place)).toBe(false)
+    expect(refsIn(scene.workspace)).toBe(`refs/echs/kept/${scene.worker}\n`)
+  })
+
+  it("stay on the list where nothing would hold git, and where something cannot be kept", async () => {
+    const scene = await atWork()
+    await told(keeperOf(scene).keeper, scene)
+    stopped(scene)
+    scene.story.carry("Dismiss")
+    await keeperOf(scene, { runner: new TestRunner({ contained: false }) }).keeper.recover()
+    expect(existsSync(scene.place)).toBe(true)
+    mkdirSync(join(scene.place, "inner"))
+    gitWorkspace(join(scene.place, "inner"), { "b.txt": "b\n" })
+    const { keeper, reports } = keeperOf(scene)
+    await keeper.recover()
+    expect(reports).toEqual([{ kept: [], left: [scene.worker] }])
+    expect(existsSync(join(scene.place, "inner", "b.txt"))).toBe(true)
+    expect(readWorktrees(scene.data)).toHaveLength(1)
+  })
+
+  it("are not looked for where a goal has none, and a list that is none is empty", async () => {
+    const scene = await atWork()
+    const plain = { ...scene, story: new PlanStory().planned([task("a")]) }
+    const asked: Array<string> = []
+    const state = async (id: string) => {
+      asked.push(id)
+      return plain.story.state
+    }
+    await told(keeperOf(plain, { conversations: { state } }).keeper, plain)
+    expect(asked).toEqual([])
+    writeFileSync(join(scene.data, "worktrees.json"), '[{"plan_id": 1}, "x", ')
+    expect(readWorktrees(scene.data)).toEqual([])
+  })
+})

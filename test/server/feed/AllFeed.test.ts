@@ -1,0 +1,297 @@
+// Goal: a follower of all conversations gets every rune after its cursors once, and is told by name of what it does not
+// get; nothing a follower claims, and no read that fails, stops anybody else. Method: logs in memory whose reads the test
+// makes fail, sockets that the test opens and closes.
+import { afterEach, describe, expect, it, vi } from "vitest"
+import type { Frame, Page } from "#src/conversation/Reading.ts"
+import { Everything, type FollowAll } from "#src/server/feed/AllFeed.ts"
+import { PageBuffers } from "#src/server/feed/PageBuffers.ts"
+import type { Shelf } from "#src/server/operations/Context.ts"
+import { limits } from "#src/wire/WireLimits.ts"
+import { FakeOutlet, turnOfLoop } from "../../support/server/FakeOutlet.ts"
+
+const frameOf = (conversationId: string, eventId: number, isThinned: boolean): Frame => ({
+  kind: isThinned ? "thinned" : "entry",
+  eventId,
+  lastEventId: eventId,
+  visibility: 0,
+  family: 0,
+  stream: 0,
+  body: Buffer.from(JSON.stringify({ event_id: eventId, conversation_id: conversationId, kind: "turn.started" }))
+})
+
+/** More reads than any of these tests needs: whoever makes them never lets others have their turn. */
+const READS_MAX = 2_000
+
+class FakeShelf {
+  readonly heads = new Map<string, number>()
+  readonly thinned = new Set<number>()
+  /** Reads of a conversation that fail before the next one succeeds. */
+  readonly failing = new Map<string, number>()
+  readonly failingHeads = new Map<string, number>()
+  /** Reads of a conversation wait for this. */
+  readonly held = new Map<string, Promise<void>>()
+  listFails = false
+  reads = 0
+  private readonly listeners = new Map<string, Set<() => void>>()
+
+  private failNext(failing: Map<string, number>, conversationId: string): void {
+    const left = failing.get(conversationId) ?? 0
+    if (left === 0) return
+    failing.set(conversationId, left - 1)
+    throw Object.assign(new Error("too many open files"), { _tag: "DiskFailed" })
+  }
+
+  readonly shelf = {
+    conversations: async function* (this: FakeShelf) {
+      if (this.listFails) throw new Error("no list")
+      yield* this.heads.keys()
+    }.bind(this),
+    changedSince: async () => [...this.heads.keys()],
+    cursorSince: async () => 0,
+    head: async (conversationId: string) => {
+      this.failNext(this.failingHeads, conversationId)
+      return this.heads.get(conversationId) ?? 0
+    },
+    read: async (conversationId: string, { after }: { readonly after: number }): Promise<Page> => {
+      if (++this.reads > READS_MAX) throw new Error("nobody else gets a turn")
+      await this.held.get(conversationId)
+      this.failNext(this.failing, conversationId)
+      const head = this.heads.get(conversationId) ?? 0
+      if (after > head) throw Object.assign(new Error("beyond the end"), { _tag: "CursorBeyondEnd" })
+      const next = Math.min(head, after + 10)
+      const ids = Array.from({ length: next - after }, (_, index) => after + 1 + index)
+      return { frames: ids.map((id) => frameOf(conversationId, id, this.thinned.has(id))), next, head }
+    },
+    readRaw: async () => undefined,
+    watch: (conversationId: string, listener: () => void) => {
+      const all = this.listeners.get(conversationId) ?? new Set()
+      this.listeners.set(conversationId, all.add(listener))
+      return () => void all.delete(listener)
+    }
+  } as unknown as Shelf
+
+  grow(conversationId: string): void {
+    this.heads.set(conversationId, (this.heads.get(conversationId) ?? 0) + 1)
+    for (const listener of this.listeners.get(conversationId) ?? []) listener()
+  }
+}
+
+const newWorld = (heads: Readonly<Record<string, number>>) => {
+  const fake = new FakeShelf()
+  for (const [id, head] of Object.entries(heads)) fake.heads.set(id, head)
+  const clock = { nowMs: 0 }
+  const logged: Array<string> = []
+  let names = 0
+  const everything = new Everything({
+    shelf: fake.shelf,
+    buffers: new PageBuffers(),
+    monotonicMs: () => clock.nowMs,
+    newName: () => `s${++names}`,
+    onFailure: (_error, conversationId) => logged.push(conversationId)
+  })
+  const follow = (request: Partial<FollowAll> = {}) => {
+    const outlet = new FakeOutlet()
+    const ended: Array<unknown> = []
+    const membership = everything.join({
+      filter: { visibility: "internal", kinds: undefined },
+      outlet,
+      cursors: {},
+      others: "all",
+      sinceMs: undefined,
+      taken: new Set(),
+      onFailure: (_sub, error) => ended.push(error),
+      ...request
+    })
+    return { outlet, ended, membership }
+  }
+  /** New durable runes, told as the server tells them. */
+  const grow = (conversationId: string): void => {
+    fake.grow(conversationId)
+    everything.notice(conversationId, fake.heads.get(conversationId)!)
+  }
+  return { clock, everything, fake, follow, grow, logged }
+}
+
+const until = async (isMet: () => boolean, outlets: ReadonlyArray<FakeOutlet>): Promise<void> => {
+  while (!isMet()) {
+    for (const outlet of outlets) outlet.drain()
+    await turnOfLoop()
+  }
+}
+
+const idsOf = ({ frames }: FakeOutlet, conversationId: string) =>
+  frames.flatMap(({ rune }) => (rune?.conversation_id === conversationId ? [rune.event_id] : []))
+const upTo = (head: number) => Array.from({ length: head }, (_, index) => index + 1)
+const isCaughtUp = ({ frames }: FakeOutlet): boolean => frames.some(({ caught_up }) => caught_up !== undefined)
+const errorsIn = ({ frames }: FakeOutlet) =>
+  frames.flatMap(({ conversation_id, error }) => (error === undefined ? [] : [{ conversation_id, code: error.code }]))
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe("a cursor beyond the head", () => {
+  it("of a slow follower stops nobody, is told, and brings what is new from there on", async () => {
+    const { fake, follow, grow } = newWorld({ one: 3, two: 30 })
+    const slow = follow({ cursors: { one: 1_000_000 } })
+    // Its socket is full, so its backfill does not end.
+    slow.outlet.pending = limits.socketBytesMax + 1
+    await turnOfLoop()
+    const other = follow()
+    grow("one")
+    await until(() => idsOf(other.outlet, "one").length === 4 && isCaughtUp(other.outlet), [other.outlet])
+    grow("one")
+    await until(() => idsOf(other.outlet, "one").length === 5, [other.outlet])
+    await until(() => isCaughtUp(slow.outlet) && idsOf(slow.outlet, "two").length === 30, [slow.outlet])
+    grow("one")
+    await until(() => idsOf(slow.outlet, "one").includes(6), [slow.outlet, other.outlet])
+    expect(idsOf(other.outlet, "one")).toEqual(upTo(6))
+    expect(errorsIn(slow.outlet)).toEqual([{ conversation_id: "one", code: "bad_request" }])
+    const told = slow.outlet.frames.find(({ error }) => error !== undefined)
+    const { head } = (told?.error?.data ?? {}) as { readonly head?: number }
+    expect(idsOf(slow.outlet, "one")).toEqual(upTo(6).slice(head))
+    expect(fake.reads).toBeLessThan(100)
+  })
+
+  it.each(["first", "second"])(
+    "of the %s follower is told once, however often there is something new",
+    async (which) => {
+      const { follow, grow } = newWorld({ one: 3 })
+      const cursors = { one: 1_000_000 }
+      const wrong = which === "first" ? follow({ cursors }) : undefined
+      const right = follow()
+      const follower = wrong ?? follow({ cursors })
+      for (let round = 0; round < 5; round++) {
+        grow("one")
+        await turnOfLoop()
+      }
+      const outlets = [right.outlet, follower.outlet]
+      await until(() => outlets.every(isCaughtUp) && idsOf(follower.outlet, "one").includes(8), outlets)
+      expect(idsOf(right.outlet, "one")).toEqual(upTo(8))
+      expect(errorsIn(follower.outlet)).toHaveLength(1)
+    }
+  )
+
+  it("of a conversation that is not there is told, and what begins under its name later comes from its beginning", async () => {
+    const { follow, grow } = newWorld({ one: 1 })
+    const { outlet } = follow({ cursors: { gone: 7 }, others: "new" })
+    await until(() => isCaughtUp(outlet), [outlet])
+    expect(errorsIn(outlet)).toEqual([{ conversation_id: "gone", code: "not_found" }])
+    grow("gone")
+    await until(() => idsOf(outlet, "gone").length === 1, [outlet])
+    grow("gone")
+    await until(() => idsOf(outlet, "gone").length === 2, [outlet])
+    expect(idsOf(outlet, "gone")).toEqual([1, 2])
+  })
+})
+
+describe("a conversation that cannot be read", () => {
+  /** Lets the pauses between two tries pass. */
+  const withoutPauses = () =>
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldClearNativeTimers: true })
+  const pass = async (isMet: () => boolean, outlets: ReadonlyArray<FakeOutlet>): Promise<void> => {
+    while (!isMet()) {
+      for (const outlet of outlets) outlet.drain()
+      vi.advanceTimersByTime(limits.followAllRetryMs)
+      await turnOfLoop()
+    }
+  }
+
+  it.each([
+    ["while catching up", 1],
+    ["as often as it is tried but once", limits.followAllTriesMax - 1]
+  ])("%s is tried again, and nothing is missing or repeated", async (_name, failures) => {
+    withoutPauses()
+    const { fake, follow } = newWorld({ one: 25, two: 5 })
+    fake.failing.set("one", failures)
+    const { outlet } = follow()
+    await pass(() => isCaughtUp(outlet), [outlet])
+    expect(idsOf(outlet, "one")).toEqual(upTo(25))
+    expect(idsOf(outlet, "two")).toEqual(upTo(5))
+    expect(errorsIn(outlet)).toEqual([])
+  })
+
+  it("once, at the head, loses nothing of what came since", async () => {
+    withoutPauses()
+    const { fake, follow, grow } = newWorld({ one: 2 })
+    const { outlet } = follow()
+    await pass(() => isCaughtUp(outlet), [outlet])
+    fake.failing.set("one", 1)
+    grow("one")
+    await pass(() => fake.failing.get("one") === 0, [outlet])
+    grow("one")
+    await pass(() => idsOf(outlet, "one").includes(4), [outlet])
+    expect(idsOf(outlet, "one")).toEqual(upTo(4))
+    expect(errorsIn(outlet)).toEqual([])
+  })
+
+  it("whatever is tried is told by its name, the others come, and its next sign of life brings all that is missing", async () => {
+    withoutPauses()
+    const { fake, follow, grow, logged } = newWorld({ one: 12, two: 5 })
+    fake.failing.set("one", limits.followAllTriesMax)
+    const { outlet } = follow()
+    await pass(() => isCaughtUp(outlet), [outlet])
+    expect(errorsIn(outlet)).toEqual([{ conversation_id: "one", code: "read_only" }])
+    expect(logged).toEqual(["one"])
+    expect(idsOf(outlet, "two")).toEqual(upTo(5))
+    grow("one")
+    await pass(() => idsOf(outlet, "one").length === 13, [outlet])
+    expect(idsOf(outlet, "one")).toEqual(upTo(13))
+  })
+
+  it("when its head is looked up is tried again too", async () => {
+    withoutPauses()
+    const { fake, follow } = newWorld({ one: 5 })
+    fake.failingHeads.set("one", 2)
+    const { outlet } = follow({ cursors: { one: 2 }, others: "new" })
+    await pass(() => isCaughtUp(outlet), [outlet])
+    expect(idsOf(outlet, "one")).toEqual([3, 4, 5])
+  })
+
+  it("ends the subscription where it is not even known which conversations there are", async () => {
+    const { fake, follow } = newWorld({ one: 5 })
+    fake.listFails = true
+    const { ended } = follow()
+    while (ended.length === 0) await turnOfLoop()
+    expect(ended).toEqual([expect.objectContaining({ message: "no list" })])
+  })
+})
+
+describe("a follower of everything", () => {
+  it("is told which conversation a gap is in", async () => {
+    const { fake, follow } = newWorld({ one: 4, two: 4 })
+    fake.thinned.add(2)
+    const { outlet } = follow()
+    await until(() => isCaughtUp(outlet), [outlet])
+    const gaps = outlet.frames.flatMap(({ gap }) => (gap === undefined ? [] : [gap]))
+    expect(gaps.map(({ conversation_id: id, from, to }) => [id, from, to])).toEqual([
+      ["one", 2, 2],
+      ["two", 2, 2]
+    ])
+  })
+
+  it("gets no rune twice of a conversation that was quiet while the rest of it was caught up with", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
+    const { clock, everything, fake, follow, grow } = newWorld({ one: 3, two: 30 })
+    const rest = Promise.withResolvers<void>()
+    fake.held.set("two", rest.promise)
+    const { outlet } = follow()
+    await until(() => idsOf(outlet, "one").length === 3, [outlet])
+    // The rest takes longer than a quiet conversation is remembered.
+    clock.nowMs += limits.followAllQuietMs + 1
+    vi.advanceTimersByTime(limits.followAllQuietMs)
+    grow("one")
+    await until(() => idsOf(outlet, "one").includes(4), [outlet])
+    rest.resolve()
+    await until(() => isCaughtUp(outlet), [outlet])
+    expect(idsOf(outlet, "one")).toEqual(upTo(4))
+    expect(idsOf(outlet, "two")).toEqual(upTo(30))
+    // Afterwards a quiet one is let go of, and begins where its next rune is.
+    clock.nowMs += limits.followAllQuietMs + 1
+    vi.advanceTimersByTime(limits.followAllQuietMs)
+    grow("one")
+    await until(() => idsOf(outlet, "one").includes(5), [outlet])
+    expect(idsOf(outlet, "one")).toEqual(upTo(5))
+    everything.close()
+  })
+})

@@ -1,0 +1,138 @@
+// Goal: what needs a person is told when it begins, changes and ends, once each, wherever its conversation is kept, and a
+// reader that takes nothing is sent away. Method: the real server; and for slow readers, conversations told by hand.
+import { describe, expect, it } from "vitest"
+import { Attention } from "#src/server/feed/AttentionFeed.ts"
+import { limits } from "#src/wire/WireLimits.ts"
+import { FakeOutlet, turnOfLoop } from "../../support/server/FakeOutlet.ts"
+import type { Json, Socket } from "../../support/server/Socket.ts"
+import { useServers } from "../../support/server/TestServer.ts"
+import { Story } from "../../support/story.ts"
+
+const { open } = useServers()
+
+const told = (socket: Socket): ReadonlyArray<Json> =>
+  socket.pushed.flatMap((frame) => ("attention" in frame ? [frame["attention"] as Json] : []))
+
+const changesOf = (socket: Socket): ReadonlyArray<unknown> =>
+  told(socket).map(({ change, key, type }) => [change, type, key])
+
+/** A conversation that a spent budget has suspended. */
+const suspend = async (socket: Socket): Promise<string> => {
+  const id = await socket.create({ budget: { tokens: 1 } })
+  await socket.ok("subscribe", { conversation_id: id })
+  // The first one spends it, the second one finds it spent.
+  await socket.ok("message.post", { conversation_id: id, content: "one" })
+  await socket.rune("turn.completed")
+  await socket.ok("message.post", { conversation_id: id, content: "two" })
+  await socket.rune("session.suspended")
+  return id
+}
+
+describe("what needs a person", () => {
+  it("is told once for as long as it lasts, whatever else happens in its conversation", async () => {
+    const server = await open()
+    const socket = await server.connect()
+    const follower = await server.connect()
+    await follower.ok("attention.subscribe")
+    const id = await suspend(socket)
+    const isTold = () => told(follower).some(({ change, type }) => change === "raised" && type === "suspended")
+    await follower.until(isTold)
+    const before = changesOf(follower)
+    const { items } = await socket.ok("attention.list")
+    // Runes that change nothing about it.
+    for (let time = 0; time < 5; time++) {
+      await socket.ok("message.post", { conversation_id: id, content: "later" })
+    }
+    expect((await socket.ok("attention.list"))["items"]).toEqual(items)
+    await socket.ok("conversation.close", { conversation_id: id })
+    await follower.until(() => told(follower).some(({ change, key }) => change === "resolved" && key === "suspended"))
+    const about = changesOf(follower).filter((change) => (change as ReadonlyArray<unknown>)[1] === "suspended")
+    expect(about).toEqual([
+      ["raised", "suspended", "suspended"],
+      ["resolved", "suspended", "suspended"]
+    ])
+    expect(before).toContainEqual(["raised", "suspended", "suspended"])
+  })
+
+  it("is told to be over also where its conversation was out of memory when listening began", async () => {
+    const server = await open({ runtime: { deltaEveryMs: 0, residentMax: 1 } })
+    const socket = await server.connect()
+    const id = await suspend(socket)
+    // Whoever else is spoken to takes its place.
+    for (let other = 0; other < 3; other++) await socket.create()
+    expect((await socket.ok("stats"))["conversations_resident"]).toBe(1)
+    const follower = await server.connect()
+    await follower.ok("attention.subscribe")
+    for (let other = 0; other < 3; other++) await socket.create()
+    await socket.ok("conversation.close", { conversation_id: id })
+    await follower.until(() => told(follower).some(({ change, key }) => change === "resolved" && key === "suspended"))
+    expect(told(follower).filter(({ change }) => change === "raised")).toEqual([])
+  })
+})
+
+describe("a reader of what needs a person", () => {
+  const world = () => {
+    const story = new Story().ready()
+    const attention = new Attention({
+      stateOf: async () => story.state,
+      known: () => [story.state],
+      waiting: async () => [],
+      onFailure: (error) => {
+        throw error
+      }
+    })
+    const turn = async (): Promise<void> => {
+      attention.notice(story.state.conversation_id)
+      for (let turns = 0; turns < 5; turns++) await turnOfLoop()
+    }
+    const toggle = async (): Promise<void> => {
+      const isSuspended = story.state.session.status === "suspended"
+      story.send(isSuspended ? { _tag: "Unsuspend", reason: "go on" } : { _tag: "Suspend", reason: "errors" })
+      await turn()
+    }
+    return { attention, toggle }
+  }
+  const changes = ({ frames }: FakeOutlet) => frames.map(({ attention }) => attention?.["change"])
+
+  it("whose socket is full gets nothing more, and the last word about each thing when there is room", async () => {
+    const { attention, toggle } = world()
+    const outlet = new FakeOutlet()
+    await attention.follow(outlet).ready
+    outlet.pending = limits.socketBytesMax
+    await toggle()
+    const written = outlet.unsentBytes
+    for (let time = 0; time < 100; time++) await toggle()
+    expect(outlet.unsentBytes).toBe(written)
+    outlet.drain()
+    for (let turns = 0; turns < 5; turns++) await turnOfLoop()
+    outlet.drain()
+    expect(changes(outlet)).toEqual(["raised", "raised"])
+    await toggle()
+    outlet.drain()
+    expect(changes(outlet)).toEqual(["raised", "raised", "resolved"])
+  })
+
+  it("that takes nothing for too long is sent away", async () => {
+    const { attention, toggle } = world()
+    const outlet = new FakeOutlet()
+    outlet.stalledMs = () => 1
+    await attention.follow(outlet).ready
+    outlet.pending = limits.socketBytesMax
+    await toggle()
+    while (!outlet.closed) await turnOfLoop()
+    while (attention.followers > 0) await turnOfLoop()
+  })
+
+  it("hears of changes once it has been told that it listens, and others after it has left", async () => {
+    const { attention, toggle } = world()
+    const [first, second] = [new FakeOutlet(), new FakeOutlet()]
+    const following = attention.follow(first)
+    await following.ready
+    await attention.follow(second).ready
+    await toggle()
+    following.leave()
+    await toggle()
+    for (const outlet of [first, second]) outlet.drain()
+    expect([changes(first), changes(second)]).toEqual([["raised"], ["raised", "resolved"]])
+  })
+})

@@ -5,7 +5,7 @@
 import type { Slab } from "./commit/Slabs.ts"
 import type { JournalFile } from "./journal/Journal.ts"
 import type { LogDamaged } from "./RunelogErrors.ts"
-import { Gate } from "./segment/ReadGate.ts"
+import { ReadGate } from "./segment/ReadGate.ts"
 import type { Seal } from "./segment/SealFrame.ts"
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES } from "./segment/Segment.ts"
 
@@ -91,9 +91,9 @@ export interface LogState {
   /** The same for those batches whose frames were not written when the last sync of the segments began. */
   laterSequence: number
   /** Orders page reads and the exchange of segment files. */
-  readonly gate: Gate
+  readonly gate: ReadGate
   /** Lets one seal or removal at a time work on the files. */
-  readonly upkeep: Gate
+  readonly upkeep: ReadGate
   /** Calls under way that need this state to stay. */
   users: number
   /** Resolves when the write of pending frames that is under way ends. */
@@ -128,8 +128,8 @@ export const emptyLog = (name: string): LogState => ({
   pendingBytes: 0,
   unsyncedSequence: 0,
   laterSequence: 0,
-  gate: new Gate(),
-  upkeep: new Gate(),
+  gate: new ReadGate(),
+  upkeep: new ReadGate(),
   users: 0,
   flushing: undefined,
   syncing: undefined,

@@ -3,7 +3,7 @@
 import type { Committer } from "./commit/Committer.ts"
 import { type LogState, lastSegment } from "./LogState.ts"
 import { logsDirectory } from "./Paths.ts"
-import type { Residents } from "./ResidentLogs.ts"
+import type { ResidentLogs } from "./ResidentLogs.ts"
 import { asDiskError, isFull, isUnopened, type JournalCorrupt, LogUnknown } from "./RunelogErrors.ts"
 import { type Imported, type ImportOptions, importDirectory, LogExists, LogWentOn } from "./recovery/Import.ts"
 import { noteDamage, type Parts } from "./recovery/Open.ts"
@@ -14,7 +14,7 @@ import { isLogName, SEGMENT_HEADER_BYTES } from "./segment/Segment.ts"
 export interface LogWorkOptions {
   readonly parts: Parts
   readonly committer: Committer
-  readonly residents: Residents
+  readonly residents: ResidentLogs
   readonly readOnly: JournalCorrupt | undefined
 }
 

@@ -1,18 +1,18 @@
 // Calls under way that work on files: closing refuses new ones and waits for those begun before.
 import { WriterClosed } from "./RunelogErrors.ts"
 
-export interface CallsOptions {
+export interface OpenCallsOptions {
   readonly path: string
   /** What a caller is told of an error. */
   readonly failure: (error: unknown) => unknown
 }
 
-export class Calls {
-  private readonly options: CallsOptions
+export class OpenCalls {
+  private readonly options: OpenCallsOptions
   private readonly running = new Set<Promise<unknown>>()
   private closed = false
 
-  constructor(options: CallsOptions) {
+  constructor(options: OpenCallsOptions) {
     this.options = options
   }
 

@@ -5,7 +5,7 @@ import { isIdle, type LogState } from "./LogState.ts"
 import { LogNameInvalid } from "./RunelogErrors.ts"
 import { isLogName } from "./segment/Segment.ts"
 
-export interface ResidentsOptions {
+export interface ResidentLogsOptions {
   /** Brings a log from its directory. */
   readonly open: (log: string) => Promise<LogState>
   readonly logsMax: number
@@ -20,15 +20,15 @@ const LOOKS = 4
 /** Names of logs that are gone, which the line may hold beside those of all others. */
 const LINE_SLACK = 64
 
-export class Residents {
-  private readonly options: ResidentsOptions
+export class ResidentLogs {
+  private readonly options: ResidentLogsOptions
   private readonly logs: Map<string, LogState>
   private readonly opening = new Map<string, Promise<LogState>>()
   /** Names in the order in which they are looked at, from `looked` on; of some the log has gone meanwhile. */
   private line: Array<string>
   private looked = 0
 
-  constructor(options: ResidentsOptions) {
+  constructor(options: ResidentLogsOptions) {
     this.options = options
     this.logs = new Map(options.logs)
     this.line = [...this.logs.keys()]

@@ -11,10 +11,10 @@ import { groupKind } from "./journal/JournalBatch.ts"
 import { openFromJournal } from "./journal/JournalIndex.ts"
 import type { LogState } from "./LogState.ts"
 import { isUnknown, LogWork } from "./LogWork.ts"
-import { Calls } from "./OpenCalls.ts"
+import { OpenCalls } from "./OpenCalls.ts"
 import type { RunelogOptions } from "./Options.ts"
 import { journalDirectory } from "./Paths.ts"
-import { Residents } from "./ResidentLogs.ts"
+import { ResidentLogs } from "./ResidentLogs.ts"
 import {
   asDiskError,
   type JournalCorrupt,
@@ -65,9 +65,9 @@ export interface RunelogStats {
 export class Runelog {
   private readonly parts: Parts
   private readonly committer: Committer
-  private readonly residents: Residents
+  private readonly residents: ResidentLogs
   private readonly removing = new Map<string, Promise<void>>()
-  private readonly calls: Calls
+  private readonly calls: OpenCalls
   private readonly work: LogWork
   private readonly watchers: Watchers
   private closing: Promise<void> | undefined
@@ -85,7 +85,7 @@ export class Runelog {
   private constructor({ clean, content, nonce, parts, previousHeaderCrc, report, sequence }: OpenDirectory) {
     this.parts = parts
     this.watchers = parts.watchers
-    this.residents = new Residents({
+    this.residents = new ResidentLogs({
       open: (log) => this.openLog(log),
       logsMax: parts.limits.residentLogsMax,
       release: (log) => parts.maintenance.release(log),
@@ -115,7 +115,7 @@ export class Runelog {
       onReleased: (log) => this.residents.forget(log.name),
       use: (log, body) => this.residents.use(log, body)
     })
-    this.calls = new Calls({ path: options.directory, failure: (error) => parts.maintenance.failure(error) })
+    this.calls = new OpenCalls({ path: options.directory, failure: (error) => parts.maintenance.failure(error) })
     this.work = new LogWork({ parts, committer: this.committer, residents: this.residents, readOnly: content.damage })
   }
 

@@ -88,7 +88,7 @@ export const eachBatch = async (
   const files = new Map<string, DiskFile>()
   try {
     for (let at = 0; at < batches.length; ) {
-      const count = neighbours(batches, at, options.slabs.slabBytes)
+      const count = neighbors(batches, at, options.slabs.slabBytes)
       const { name } = batches[at]!
       const file = files.get(name) ?? (await options.disk.open(`${options.journalDirectory}/${name}`, "read"))
       files.set(name, file)
@@ -104,7 +104,7 @@ export const eachBatch = async (
 const endOf = ({ offset, payloadBytes }: FoundBatch): number => offset + BATCH_HEADER_BYTES + payloadBytes
 
 /** How many batches from `at` on lie behind each other in one file and in `bytesMax`; always the first. */
-const neighbours = (batches: ReadonlyArray<FoundBatch>, at: number, bytesMax: number): number => {
+const neighbors = (batches: ReadonlyArray<FoundBatch>, at: number, bytesMax: number): number => {
   const first = batches[at]!
   let end = at + 1
   while (end < batches.length) {

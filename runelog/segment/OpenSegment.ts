@@ -1,5 +1,5 @@
 // Brings one segment from its file into memory: header, sparse index, end. A segment before the last is opened
-// when it is first needed, and must then reach to the next one and belong between its neighbours.
+// when it is first needed, and must then reach to the next one and belong between its neighbors.
 import type { Disk, DiskFile } from "../disk/Disk.ts"
 import { codeOf } from "../disk/DiskFault.ts"
 import { frameEventId, framePreviousCrc } from "../Frame.ts"
@@ -238,7 +238,7 @@ export const sealFault = (end: ScanEnd): ScanFault | undefined =>
     : { offset: end.offset, reason: "the seal cannot be read" }
 
 /**
- * A whole segment of another life of the same log passes every check of its own. Its neighbours give it away: the
+ * A whole segment of another life of the same log passes every check of its own. Its neighbors give it away: the
  * one before, when that is open; else the header of the one behind.
  */
 export const checkLink = async (options: OpenLogOptions, log: LogState, at: number): Promise<void> => {

@@ -1,7 +1,7 @@
 // Many readers or one who replaces: a page read finishes before a segment file is exchanged under it, and
 // the next one waits until the exchange is done.
 
-export class Gate {
+export class ReadGate {
   private readers = 0
   private closed: Promise<void> | undefined
   private drained: (() => void) | undefined

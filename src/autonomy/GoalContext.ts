@@ -31,7 +31,7 @@ export interface Tools {
   readonly nowMs: () => number
 }
 
-export interface Desk extends Tools {
+export interface GoalContext extends Tools {
   readonly conversation: ToolConversation
 }
 

@@ -6,16 +6,16 @@ import type { Command } from "../machine/Command.ts"
 import { criticIdOf, isActive, orchestratorIdOf, workerIdOf } from "../machine/decide/TaskSchedule.ts"
 import type { AgentState, ConversationState, PlanState, TaskState } from "../machine/State.ts"
 import { agentOf, isAlive } from "../machine/view/Select.ts"
-import type { PlanEffect, PlanWork } from "../machine/work/PlanWork.ts"
+import type { PendingPlanWork, PlanWork } from "../machine/work/PlanWork.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { baseOf } from "./Changes.ts"
 import { checkEvidence, denialOf, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
-import { type Desk, modelOf, offer, planOf, selfApprover } from "./GoalContext.ts"
+import { type GoalContext, modelOf, offer, planOf, selfApprover } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
-import { lastWords } from "./LastAnswer.ts"
+import { lastAnswer } from "./LastAnswer.ts"
 import * as Prompts from "./Prompts.ts"
 import { specsToReview } from "./Review.ts"
 import { agentPrefix } from "./WorktreeJanitor.ts"
@@ -49,18 +49,18 @@ const failure = (code: string, message: string, data?: unknown): ErrorInfo => ({
 
 const agentBudget = (plan: PlanState) => plan.options.task_budget ?? limits.agentBudget
 
-export class Pursuit {
-  private readonly desk: Desk
+export class GoalDriver {
+  private readonly goalContext: GoalContext
   private merging: Promise<unknown> = Promise.resolve()
   /** Workers whose place is being made and whose task is not yet on record as theirs. */
   private readonly opening = new Set<AgentId>()
 
-  constructor(desk: Desk) {
-    this.desk = desk
+  constructor(goalContext: GoalContext) {
+    this.goalContext = goalContext
   }
 
-  async perform({ plan_id: planId, work }: PlanEffect, signal: AbortSignal): Promise<void> {
-    const state = this.desk.conversation.state()
+  async perform({ plan_id: planId, work }: PendingPlanWork, signal: AbortSignal): Promise<void> {
+    const state = this.goalContext.conversation.state()
     const plan = planOf(state, planId)
     if (plan === undefined) return
     const scene: Scene = { state, plan, signal }
@@ -101,7 +101,7 @@ export class Pursuit {
 
   /** What the machine refuses is out of date; the next look at the state says what is to be done instead. */
   private async submit(command: Command): Promise<void> {
-    await offer(this.desk.conversation, command)
+    await offer(this.goalContext.conversation, command)
   }
 
   private async plan({ plan, signal, state }: Scene, { attempt }: Of<"Plan">): Promise<void> {
@@ -114,7 +114,7 @@ export class Pursuit {
       const detail = `no worktrees can be made: ${issue}; begin again without worktrees, or at the top of the repository`
       return this.stop({ plan, signal, state }, { _tag: "Stop", step: "BreakLoop", reason: "no_worktrees", detail })
     }
-    const base = plan.base === null ? await baseOf(this.desk, state, signal) : undefined
+    const base = plan.base === null ? await baseOf(this.goalContext, state, signal) : undefined
     if (signal.aborted) return
     const payload = { plan_id: planId, attempt, ...(base === undefined ? {} : { base }) }
     const isThere = agentOf(state, agentId) !== undefined
@@ -144,7 +144,7 @@ export class Pursuit {
   private async worktreesIssue({ plan, signal, state }: Scene): Promise<string | undefined> {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return undefined
-    return this.alone(() => worktreesIssue(makeGit(this.desk, workspace, signal), workspace))
+    return this.alone(() => worktreesIssue(makeGit(this.goalContext, workspace, signal), workspace))
   }
 
   private async remind({ plan }: Scene, { agent_id, of, turns }: Of<"Remind">): Promise<void> {
@@ -202,7 +202,7 @@ export class Pursuit {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return { _tag: "Here" } as const
     await this.sweep(scene)
-    return this.alone(() => openWorktree(makeGit(this.desk, workspace, signal), workspace, agentId))
+    return this.alone(() => openWorktree(makeGit(this.goalContext, workspace, signal), workspace, agentId))
   }
 
   private async settle(scene: Scene, work: Of<"SettleTask">): Promise<void> {
@@ -230,13 +230,13 @@ export class Pursuit {
     const { plan, signal, state } = scene
     const agent = agentOf(state, agentId)
     const broken = endError(agent)
-    const result = agent === undefined ? "" : lastWords(agent)
+    const result = agent === undefined ? "" : lastAnswer(agent)
     if (broken !== undefined) return { result, evidence: [], error: broken }
     const specs = (task.task.evidence ?? []) as ReadonlyArray<EvidenceSpec>
-    const evidence = await checkEvidence(this.desk, specs, { state, agentId, sinceMs: plan.started_ms, signal })
+    const evidence = await checkEvidence(this.goalContext, specs, { state, agentId, sinceMs: plan.started_ms, signal })
     const failed = evidence.filter((one) => !one.passed)
     if (failed.length > 0) {
-      const isDenied = failed.some(({ spec }) => denialOf(this.desk, spec, { state, agentId }) !== undefined)
+      const isDenied = failed.some(({ spec }) => denialOf(this.goalContext, spec, { state, agentId }) !== undefined)
       return { result, evidence, error: evidenceError(failed, isDenied ? "evidence_denied" : "evidence_failed") }
     }
     const error = await this.merge(scene, agentId)
@@ -246,7 +246,9 @@ export class Pursuit {
   private async merge({ plan, signal, state }: Scene, agentId: AgentId): Promise<ErrorInfo | undefined> {
     const { workspace } = state.session.config
     if (plan.options.worktrees !== true || workspace === undefined) return undefined
-    const merged = await this.alone(() => mergeWorktree(makeGit(this.desk, workspace, signal), workspace, agentId))
+    const merged = await this.alone(() =>
+      mergeWorktree(makeGit(this.goalContext, workspace, signal), workspace, agentId)
+    )
     if (merged._tag === "Merged") return undefined
     if (merged._tag === "Failed") return failure("merge_failed", `the work could not be merged: ${merged.reason}`)
     const message = `others changed the same lines meanwhile in ${merged.files.join(", ")}; do it again on top of theirs`
@@ -259,7 +261,7 @@ export class Pursuit {
     if (plan.options.worktrees !== true || workspace === undefined) return
     const kept = [...this.opening, ...plan.tasks.filter(isActive).flatMap((one) => one.agent_id ?? [])]
     const prefix = agentPrefix(plan.plan_id)
-    await this.alone(() => sweepWorktrees(makeGit(this.desk, workspace, signal), workspace, prefix, kept))
+    await this.alone(() => sweepWorktrees(makeGit(this.goalContext, workspace, signal), workspace, prefix, kept))
   }
 
   /** One after another: each starts from what the one before it left of the repository. */
@@ -271,7 +273,7 @@ export class Pursuit {
 
   private async review({ plan, signal, state }: Scene, { iteration }: Of<"Review">): Promise<void> {
     const place = { state, agentId: null, sinceMs: plan.started_ms, signal }
-    const evidence = await checkEvidence(this.desk, specsToReview(plan), place)
+    const evidence = await checkEvidence(this.goalContext, specsToReview(plan), place)
     if (signal.aborted) return
     const { plan_id: planId } = plan
     const agentId = criticIdOf(planId, iteration)
@@ -321,7 +323,7 @@ export class Pursuit {
   private async deadline({ plan, signal, state }: Scene, { due_ms: dueMs }: Of<"Deadline">): Promise<void> {
     const { plan_id: planId } = plan
     for (;;) {
-      const leftMs = dueMs - Math.max(this.desk.nowMs(), state.last_ms)
+      const leftMs = dueMs - Math.max(this.goalContext.nowMs(), state.last_ms)
       if (leftMs <= 0) break
       await sleep(Math.min(leftMs, limits.timerMsMax), undefined, { signal, ref: false }).catch(() => undefined)
       if (signal.aborted) return

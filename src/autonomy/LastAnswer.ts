@@ -3,7 +3,7 @@ import type { AgentState } from "../machine/State.ts"
 import { limits } from "./GoalLimits.ts"
 
 /** The last thing the agent said. */
-export const lastWords = (agent: AgentState): string => {
+export const lastAnswer = (agent: AgentState): string => {
   const said = agent.transcript.findLast((item) => item.type === "assistant" && item.content.trim() !== "")
   return typeof said?.content === "string" ? said.content.slice(0, limits.answerCharsMax).toWellFormed() : ""
 }

@@ -1,7 +1,7 @@
 // Reads test reports: JUnit XML, TAP, and the JSON of common test runners. A report that nothing is understood of proves
 // nothing, and neither does one without a single test.
 
-export interface Judgement {
+export interface Judgment {
   readonly passed: boolean
   readonly detail: string
 }
@@ -13,7 +13,7 @@ interface Counts {
   readonly broken?: string
 }
 
-const judge = ({ broken, failures, tests }: Counts): Judgement => ({
+const judge = ({ broken, failures, tests }: Counts): Judgment => ({
   passed: tests > 0 && failures === 0 && broken === undefined,
   detail: tests === 0 ? "it holds no test" : `${tests} tests, ${failures} failures${broken ? `; ${broken}` : ""}`
 })
@@ -62,7 +62,7 @@ const json = (text: string): Counts | undefined => {
   }
 }
 
-export const judgeReport = (text: string): Judgement => {
+export const judgeReport = (text: string): Judgment => {
   const counts = json(text) ?? junit(text) ?? tap(text)
   return counts === undefined
     ? { passed: false, detail: "it is no report that is understood (JUnit XML, TAP, or JSON of a test runner)" }

@@ -30,7 +30,7 @@ export const endsTurn = (call: CallState): boolean => lastCalls.has(call.tool_na
 
 const inProcess = { level: "in_process", network: false, roots: [] } as const
 
-export const withTeamTools = (inner: ToolPort, tools: Tools): ToolPort => {
+export const withRoleTools = (inner: ToolPort, tools: Tools): ToolPort => {
   const own: Readonly<Record<Part, ReadonlyArray<Tool>>> = {
     orchestrator: [makeSubmitPlan(tools), makeUpdatePlan(tools), giveUpTool],
     critic: [makeSubmitReview(tools)],

@@ -21,7 +21,7 @@ export interface KeptGoal {
   readonly workspace: string
 }
 
-export interface KeeperOptions {
+export interface WorktreeJanitorOptions {
   readonly runner: Runner
   readonly conversations: { readonly state: (conversationId: string) => Promise<ConversationState> }
   readonly goals: {
@@ -58,8 +58,8 @@ const isOver = (state: ConversationState, { plan_id: planId }: KeptGoal): boolea
   return !isPursued && !aliveAgents(state).some((agent) => agent.agent_id.startsWith(prefix))
 }
 
-export class WorktreeKeeper {
-  private readonly options: KeeperOptions
+export class WorktreeJanitor {
+  private readonly options: WorktreeJanitorOptions
   /** What is on the list, and has to be read from nowhere. */
   private known: ReadonlyArray<KeptGoal>
   /** Conversations to be looked at, each once. */
@@ -67,7 +67,7 @@ export class WorktreeKeeper {
   private readonly stopping = new AbortController()
   private working: Promise<void> | undefined
 
-  constructor(options: KeeperOptions) {
+  constructor(options: WorktreeJanitorOptions) {
     this.options = options
     this.known = options.goals.read()
   }

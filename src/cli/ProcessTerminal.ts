@@ -1,4 +1,4 @@
-// The terminal of this process. Colours follow what the stream can show and what NO_COLOR and FORCE_COLOR ask for. The
+// The terminal of this process. Colors follow what the stream can show and what NO_COLOR and FORCE_COLOR ask for. The
 // status line is erased before anything else is written and when the process ends, so nothing of it stays behind.
 import { once } from "node:events"
 import { styleText } from "node:util"

@@ -21,7 +21,7 @@ export interface Terminal {
   readonly write: (text: string) => void
   /** To standard error: what went wrong and how to go on. */
   readonly complain: (text: string) => void
-  /** Colours the text where the terminal shows colours. */
+  /** Colors the text where the terminal shows colors. */
   readonly paint: (tone: Tone, text: string) => string
   /** Asked for once a verb can stop in good order: from then on an interrupt aborts the signal instead of ending the process. */
   readonly interruption: () => AbortSignal

@@ -98,7 +98,7 @@ export class ViewPosition implements Position {
  * In all conversations: a cursor each. What a subscription is opened with names those heard of last; of the others the
  * server sends again what came since listening began, and what was had of it is left out here.
  */
-export class EverythingPosition implements Position {
+export class AllPosition implements Position {
   private readonly after: number | "tail"
   /** The last event of each conversation, the longest unheard of first. */
   private readonly heard = new Map<string, number>()

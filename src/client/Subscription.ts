@@ -5,7 +5,7 @@
 import { LinkLost, RequestFailed } from "./ClientErrors.ts"
 import { Feed } from "./Feed.ts"
 import { attentionKey, type Link } from "./Link.ts"
-import { EverythingPosition, type Place, type Position, RunePosition, ViewPosition } from "./Position.ts"
+import { AllPosition, type Place, type Position, RunePosition, ViewPosition } from "./Position.ts"
 import type { Answer, AttentionChange, AttentionItem, Fields, TailItem, View } from "./Wire.ts"
 
 export interface TailOptions {
@@ -71,7 +71,7 @@ const open = async (
 }
 
 const positionFor = (conversationId: string, { after = 0, view = "runes" }: TailOptions): Position => {
-  if (conversationId === "*") return new EverythingPosition(after)
+  if (conversationId === "*") return new AllPosition(after)
   return view === "runes" ? new RunePosition(after) : new ViewPosition(after)
 }
 

@@ -1,4 +1,4 @@
-// The `models` of the settings: what a server is told about models that the catalogue does not know, or knows otherwise.
+// The `models` of the settings: what a server is told about models that the catalog does not know, or knows otherwise.
 // Sizes are tokens, prices US dollars per million tokens. What is not said stays as it is known.
 
 export interface ModelPriceSetting {

@@ -27,7 +27,7 @@ export interface ServerSettings {
   readonly logLevel: "debug" | "info" | "warn" | "error"
   readonly otlpEndpoint: string | undefined
   readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** What is known of models, by full name, beyond the catalogue. */
+  /** What is known of models, by full name, beyond the catalog. */
   readonly models: Readonly<Record<string, ModelSetting>>
   /** MCP servers that every conversation has, by name. */
   readonly mcpServers: Readonly<Record<string, Readonly<Record<string, unknown>>>>

@@ -2,7 +2,7 @@
 import type { ConversationState } from "../machine/State.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
 
-export type DeskAnswer<Ok> =
+export type RegistryAnswer<Ok> =
   | ({ readonly _tag: "Ok" } & Ok)
   | {
       readonly _tag: "Refused"
@@ -26,13 +26,13 @@ export interface RemoteTools {
     conversationId: string,
     owner: Owner,
     tools: ReadonlyArray<unknown>
-  ) => DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
+  ) => RegistryAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
   readonly result: (
     conversationId: string,
     owner: Owner,
     call: ConversationState["calls"][number],
     result: RemoteResult
-  ) => DeskAnswer<object>
+  ) => RegistryAnswer<object>
   /** The same for the same result; it goes on record with the outcome. */
   readonly answerHash: (result: RemoteResult) => string
   readonly gone: (connection: object) => void

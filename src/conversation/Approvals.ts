@@ -31,7 +31,7 @@ export interface ApprovalsOptions {
   /** Writes down for the whole server what was allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
   /** It could not be written down. */
-  readonly onNotLearnt?: (error: unknown) => void
+  readonly onNotLearned?: (error: unknown) => void
 }
 
 export interface Approved extends Submitted {
@@ -164,7 +164,7 @@ export class Approvals {
       await this.options.learn(rule)
       return true
     } catch (error) {
-      this.options.onNotLearnt?.(Object.assign(error as Error, { call_id }))
+      this.options.onNotLearned?.(Object.assign(error as Error, { call_id }))
       return false
     }
   }

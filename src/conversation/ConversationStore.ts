@@ -16,7 +16,7 @@ import { type EndedCall, endedCall } from "./EndedCall.ts"
 import type { Page, RawPage, RawRequest } from "./Reading.ts"
 import { type WindowFigures, windowFigures } from "./Window.ts"
 
-export interface ShelfParts {
+export interface ConversationStoreParts {
   readonly store: Store
   readonly conversations: Conversations
   readonly ids: IdSource
@@ -47,10 +47,10 @@ interface Forked {
 const LIST_PAGE = 200
 const NO_HASH = "0".repeat(64)
 
-export class Shelf {
-  private readonly parts: ShelfParts
+export class ConversationStore {
+  private readonly parts: ConversationStoreParts
 
-  constructor(parts: ShelfParts) {
+  constructor(parts: ConversationStoreParts) {
     this.parts = parts
   }
 

@@ -26,7 +26,7 @@ import {
   RuntimeClosed
 } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
-import { type Employer, type Household, Resident, type Workers } from "./LoadedConversation.ts"
+import { LoadedConversation, type RuntimeServices, type WorkContext, type Workers } from "./LoadedConversation.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
 import { priceIssue } from "./PriceCheck.ts"
 import { type Thinner, Thinning } from "./Thinning.ts"
@@ -63,7 +63,7 @@ export interface ConversationsOptions {
   /** Commands of clients to one conversation that may wait for the disk. */
   readonly mailboxMax?: number
   /** The work of one conversation; made when there is some. */
-  readonly workers: (employer: Employer) => Workers
+  readonly workers: (workContext: WorkContext) => Workers
   /** How the circuits of the providers stand. */
   readonly circuits?: () => Readonly<Record<string, Circuit>>
   /** How long new conversations wait out an outage of a provider, unless they say so themselves. */
@@ -117,9 +117,9 @@ const isOver = ({ session }: ConversationState): boolean => session.status === "
 
 export class Conversations {
   private readonly options: ConversationsOptions
-  private readonly household: Household
-  private readonly loaded = new Map<ConversationId, Resident>()
-  private readonly loading = new Map<ConversationId, Promise<Resident>>()
+  private readonly services: RuntimeServices
+  private readonly loaded = new Map<ConversationId, LoadedConversation>()
+  private readonly loading = new Map<ConversationId, Promise<LoadedConversation>>()
   /** How many wait to speak to a conversation; it does not leave before they have. */
   private readonly pins = new Map<string, number>()
   /** Conversations whose log refused runes: appends that are still under way, and how often it happened. */
@@ -139,7 +139,7 @@ export class Conversations {
       onThinned: (id) => sink.rest?.(id),
       onFailed: (id, cause) => options.onThinFailed?.(id, cause)
     })
-    this.household = {
+    this.services = {
       actor: { sink, ids, clock, mailboxMax },
       reactor: runFork === undefined ? { intensity } : { intensity, runFork },
       workers: options.workers,
@@ -207,7 +207,7 @@ export class Conversations {
     throw new CommandRefused({ refusal, command: command._tag })
   }
 
-  private async loadOrBegin(id: ConversationId): Promise<Resident> {
+  private async loadOrBegin(id: ConversationId): Promise<LoadedConversation> {
     try {
       return await this.load(id)
     } catch (error) {
@@ -248,7 +248,7 @@ export class Conversations {
   }
 
   /** Loads the conversation, and what it has to do goes on. Rejects when there is no such conversation. */
-  load(conversationId: string): Promise<Resident> {
+  load(conversationId: string): Promise<LoadedConversation> {
     if (this.loaded.get(conversationId as ConversationId)?.isAsleep === false) return this.find(conversationId)
     // Asleep it may leave although it has work, so it is held until it is awake.
     return this.pinned(conversationId, async () => {
@@ -260,7 +260,7 @@ export class Conversations {
     })
   }
 
-  private async wake(resident: Resident): Promise<void> {
+  private async wake(resident: LoadedConversation): Promise<void> {
     if (!resident.isAsleep) return
     const { drafts } = resolveAfterCrash(resident.state, { at_ms: this.options.clock.nowMs() })
     if (drafts.length > 0) await resident.actor.record(drafts)
@@ -269,7 +269,7 @@ export class Conversations {
   }
 
   /** The conversation in memory, brought there without starting anything. */
-  private find(conversationId: string): Promise<Resident> {
+  private find(conversationId: string): Promise<LoadedConversation> {
     if (!isConversationId(conversationId))
       return Promise.reject(new ConversationUnknown({ conversation_id: conversationId }))
     if (this.closing !== undefined) return Promise.reject(new RuntimeClosed({ conversation_id: conversationId }))
@@ -280,20 +280,20 @@ export class Conversations {
     return loading
   }
 
-  private touch(resident: Resident): Resident {
+  private touch(resident: LoadedConversation): LoadedConversation {
     resident.usedMs = this.options.monotonicMs()
     return this.toEnd(resident)
   }
 
   /** The most recently used come last. */
-  private toEnd(resident: Resident): Resident {
+  private toEnd(resident: LoadedConversation): LoadedConversation {
     const id = resident.actor.conversationId
     this.loaded.delete(id)
     this.loaded.set(id, resident)
     return resident
   }
 
-  private async loadNow(conversationId: ConversationId): Promise<Resident> {
+  private async loadNow(conversationId: ConversationId): Promise<LoadedConversation> {
     try {
       await this.draining.get(conversationId)
       const { newer, snapshotAt, state } = await this.read(conversationId)
@@ -331,10 +331,10 @@ export class Conversations {
   }
 
   /** Where the log takes no more runes, work could only be paid for and lost: there is none. */
-  private adopt(state: ConversationState, refusal?: unknown): Resident {
+  private adopt(state: ConversationState, refusal?: unknown): LoadedConversation {
     const { conversation_id } = state
     const readOnly = refusal === undefined ? undefined : new LogRefused({ conversation_id, cause: refusal })
-    const resident = new Resident(this.household, state, readOnly)
+    const resident = new LoadedConversation(this.services, state, readOnly)
     this.touch(resident)
     this.sweepLater()
     if (this.loaded.size > this.residentMax) this.evict()
@@ -345,14 +345,14 @@ export class Conversations {
     return this.options.residentMax ?? limits.residentMax
   }
 
-  private forget(resident: Resident): void {
+  private forget(resident: LoadedConversation): void {
     const id = resident.actor.conversationId
     if (this.loaded.get(id) === resident) this.loaded.delete(id)
     resident.retire()
   }
 
   /** Memory ran ahead of a log that took no more: forget it, and read the log again when it is needed. */
-  private abandon(resident: Resident, error: LogRefused): void {
+  private abandon(resident: LoadedConversation, error: LogRefused): void {
     const id = resident.actor.conversationId
     this.forget(resident)
     // What was sent after the refused append must not land behind what the next reader of the log writes.
@@ -388,13 +388,13 @@ export class Conversations {
     this.timers.add(timer)
   }
 
-  private quiet(resident: Resident): void {
+  private quiet(resident: LoadedConversation): void {
     if (this.refusals.size > 0) this.refusals.delete(resident.actor.conversationId)
     if (resident.isSnapshotDue) this.saveSnapshot(resident)
     if (isOver(resident.state)) this.thinning.add(resident.actor.conversationId, { isOver: true })
   }
 
-  private saveSnapshot(resident: Resident): void {
+  private saveSnapshot(resident: LoadedConversation): void {
     const { actor, state } = resident
     // Memory may be ahead of a log that refused: what is not durable never was.
     if (actor.durableHead !== state.head) return
@@ -420,7 +420,7 @@ export class Conversations {
     }
   }
 
-  private leave(resident: Resident): boolean {
+  private leave(resident: LoadedConversation): boolean {
     const id = resident.actor.conversationId
     if (resident.isBusy || this.pins.has(id) || this.loaded.get(id) !== resident) return false
     const isReadOnly = resident.actor.ended !== undefined

@@ -1,10 +1,10 @@
 // A conversation in memory: its actor, the reactor that makes the world follow it, and, while there is work, the
 // workers that do it. One object ties them together, so that a conversation that only waits costs little.
 import type * as Cause from "effect/Cause"
-import type * as Effect from "effect/Effect"
+import type * as PendingWork from "effect/Effect"
 import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
-import { type Effect as Pending, pendingEffects } from "../machine/work/PendingWork.ts"
+import { type PendingWork as Pending, pendingWork } from "../machine/work/PendingWork.ts"
 import { Actor, type ActorListener, type ActorOptions } from "./Actor.ts"
 import type { LogRefused } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
@@ -12,33 +12,33 @@ import { Reactor, type ReactorHost, type ReactorOptions } from "./Reactor.ts"
 
 /** The work of one conversation. */
 export interface Workers {
-  readonly perform: (pending: Pending) => Effect.Effect<void>
+  readonly perform: (pending: Pending) => PendingWork.Effect<void>
   /** The command is about to be decided; what has been heard before it becomes runes first. */
   readonly beforeDecision?: (command: Command) => void
 }
 
 /** What workers may ask of the conversation they work for. */
-export interface Employer {
+export interface WorkContext {
   readonly actor: Actor
   /** Resolves at the next change of state, or when the signal aborts; rejects when there will be none. */
   readonly changed: (signal: AbortSignal) => Promise<void>
 }
 
 /** What all conversations of a process share. */
-export interface Household {
+export interface RuntimeServices {
   readonly actor: ActorOptions
   readonly reactor: ReactorOptions
-  readonly workers: (employer: Employer) => Workers
-  readonly onCrash: (resident: Resident, work: string, cause: Cause.Cause<unknown>) => void
-  readonly onQuiet: (resident: Resident) => void
-  readonly onFailure: (resident: Resident, error: LogRefused) => void
+  readonly workers: (workContext: WorkContext) => Workers
+  readonly onCrash: (resident: LoadedConversation, work: string, cause: Cause.Cause<unknown>) => void
+  readonly onQuiet: (resident: LoadedConversation) => void
+  readonly onFailure: (resident: LoadedConversation, error: LogRefused) => void
 }
 
 /** A model speaks: the newest rune may be a delta, which is dropped later, and a snapshot of it could not be used then. */
 const isAnswering = ({ agents }: ConversationState): boolean => agents.some(({ turn }) => turn?.request != null)
 
-export class Resident implements ActorListener, ReactorHost, Employer {
-  private readonly household: Household
+export class LoadedConversation implements ActorListener, ReactorHost, WorkContext {
+  private readonly services: RuntimeServices
   private workers: Workers | undefined
   readonly actor: Actor
   readonly reactor: Reactor
@@ -53,10 +53,10 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   waking: Promise<void> | undefined
 
   /** One that is read-only can be looked at; it takes no command and does no work. */
-  constructor(household: Household, state: ConversationState, readOnly?: LogRefused) {
-    this.household = household
-    this.actor = new Actor(household.actor, state, this, readOnly)
-    this.reactor = new Reactor(household.reactor, this)
+  constructor(services: RuntimeServices, state: ConversationState, readOnly?: LogRefused) {
+    this.services = services
+    this.actor = new Actor(services.actor, state, this, readOnly)
+    this.reactor = new Reactor(services.reactor, this)
   }
 
   get state(): ConversationState {
@@ -70,7 +70,7 @@ export class Resident implements ActorListener, ReactorHost, Employer {
 
   /** There is something to do that may be done now. */
   get hasWork(): boolean {
-    return this.actor.ended === undefined && pendingEffects(this.state).some((pending) => !("held" in pending))
+    return this.actor.ended === undefined && pendingWork(this.state).some((pending) => !("held" in pending))
   }
 
   /**
@@ -90,8 +90,8 @@ export class Resident implements ActorListener, ReactorHost, Employer {
     return this.actor.ended === undefined ? this.reactor.changed(signal) : Promise.reject(this.actor.ended)
   }
 
-  perform(pending: Pending): Effect.Effect<void> {
-    this.workers ??= this.household.workers(this)
+  perform(pending: Pending): PendingWork.Effect<void> {
+    this.workers ??= this.services.workers(this)
     return this.workers.perform(pending)
   }
 
@@ -108,15 +108,15 @@ export class Resident implements ActorListener, ReactorHost, Employer {
   }
 
   onQuiet(): void {
-    this.household.onQuiet(this)
+    this.services.onQuiet(this)
   }
 
   onFailure(error: LogRefused): void {
-    this.household.onFailure(this, error)
+    this.services.onFailure(this, error)
   }
 
   onCrash(work: string, cause: Cause.Cause<unknown>): void {
-    this.household.onCrash(this, work, cause)
+    this.services.onCrash(this, work, cause)
   }
 
   onIdle(): void {

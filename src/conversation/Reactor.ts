@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
-import { type Effect as Pending, pendingEffects } from "../machine/work/PendingWork.ts"
+import { type PendingWork, pendingWork } from "../machine/work/PendingWork.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
 import { type RunFork, Supervisor } from "../supervise/Supervisor.ts"
 import { describeWork, workId } from "../turn/Work.ts"
@@ -30,7 +30,7 @@ export interface ReactorOptions {
 /** The conversation a reactor works for. */
 export interface ReactorHost {
   readonly state: ConversationState
-  readonly perform: (pending: Pending) => Effect.Effect<void>
+  readonly perform: (pending: PendingWork) => Effect.Effect<void>
   readonly insist: (command: Command) => Promise<unknown>
   /** A child crashed; for logs and metrics. */
   readonly onCrash: (work: string, cause: Cause.Cause<unknown>) => void
@@ -41,7 +41,7 @@ export interface ReactorHost {
 /** What runs, and what is no longer tried. Exists only while there is any of it. */
 interface Crew {
   readonly supervisor: Supervisor
-  readonly started: Map<string, Pending>
+  readonly started: Map<string, PendingWork>
   readonly givenUp: Set<string>
 }
 
@@ -51,7 +51,7 @@ interface Waiter {
   readonly fail: (error: Error) => void
 }
 
-const isHeld = (pending: Pending): boolean => "held" in pending && pending.held === true
+const isHeld = (pending: PendingWork): boolean => "held" in pending && pending.held === true
 
 export class Reactor {
   private readonly options: ReactorOptions
@@ -90,7 +90,7 @@ export class Reactor {
     this.scheduled = false
     if (this.stopped) return
     this.wake()
-    const wanted = new Map(pendingEffects(this.host.state).map((pending) => [workId(pending), pending]))
+    const wanted = new Map(pendingWork(this.host.state).map((pending) => [workId(pending), pending]))
     this.stopUnwanted(wanted)
     for (const [id, pending] of wanted) {
       const isNew = !this.crew?.supervisor.has(id) && !this.crew?.givenUp.has(id)
@@ -99,7 +99,7 @@ export class Reactor {
     if (this.isIdle) this.rest()
   }
 
-  private stopUnwanted(wanted: ReadonlyMap<string, Pending>): void {
+  private stopUnwanted(wanted: ReadonlyMap<string, PendingWork>): void {
     const { crew } = this
     const isSuspended = this.host.state.session.status === "suspended"
     // A person who lets a conversation go on wants everything tried again.
@@ -115,7 +115,7 @@ export class Reactor {
     this.host.onIdle()
   }
 
-  private start(id: string, pending: Pending): void {
+  private start(id: string, pending: PendingWork): void {
     this.crew ??= this.makeCrew()
     this.crew.started.set(id, pending)
     const body = Effect.flatMap(
@@ -126,7 +126,7 @@ export class Reactor {
   }
 
   private makeCrew(): Crew {
-    const started = new Map<string, Pending>()
+    const started = new Map<string, PendingWork>()
     const supervisor = new Supervisor({
       onRestart: (spec, cause) => this.host.onCrash(spec.id, cause),
       onGiveUp: (spec, cause) => this.escalate(spec, cause),
@@ -141,7 +141,7 @@ export class Reactor {
 
   private isWanted(id: string): boolean {
     if (this.stopped) return false
-    return pendingEffects(this.host.state).some((pending) => workId(pending) === id && !isHeld(pending))
+    return pendingWork(this.host.state).some((pending) => workId(pending) === id && !isHeld(pending))
   }
 
   /**
@@ -207,7 +207,7 @@ export class Reactor {
   }
 }
 
-const endOf = (state: ConversationState, pending: Pending | undefined, message: string): ReadonlyArray<Command> => {
+const endOf = (state: ConversationState, pending: PendingWork | undefined, message: string): ReadonlyArray<Command> => {
   const agentId = pending !== undefined && "agent_id" in pending ? pending.agent_id : null
   const suspend: Command = { _tag: "Suspend", reason: message }
   if (agentId === null || agentOf(state, agentId)?.turn == null) return [suspend]

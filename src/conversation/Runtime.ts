@@ -2,9 +2,9 @@
 // owns nothing of its own; whoever opens the parts closes them.
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { Tools as PursuitTools, Runner } from "../autonomy/GoalContext.ts"
-import { Pursuit } from "../autonomy/GoalDriver.ts"
-import { endsTurn, withTeamTools } from "../autonomy/RoleTools.ts"
+import type { Tools as GoalDriverTools, Runner } from "../autonomy/GoalContext.ts"
+import { GoalDriver } from "../autonomy/GoalDriver.ts"
+import { endsTurn, withRoleTools } from "../autonomy/RoleTools.ts"
 import type { HookPort } from "../hook/HookPort.ts"
 import { noHooks } from "../hook/HookPort.ts"
 import type { Command } from "../machine/Command.ts"
@@ -29,7 +29,7 @@ import { type EngineOptions, perform } from "../turn/TurnEngine.ts"
 import { limits as turnLimits } from "../turn/TurnLimits.ts"
 import type { LogRefused } from "./ConversationErrors.ts"
 import { type ConversationLog, Conversations, type ConversationsOptions } from "./Conversations.ts"
-import type { Employer, Workers } from "./LoadedConversation.ts"
+import type { WorkContext, Workers } from "./LoadedConversation.ts"
 import type { WallClock } from "./Ports.ts"
 
 /** Snapshots of folded state, if there are any: disposable, and never trusted over the log. */
@@ -121,19 +121,19 @@ async function* runesAfter(
 /** What the engines of all conversations have in common. */
 interface Shared
   extends Omit<EngineOptions, "commands" | "changed" | "spending" | "streams" | "compaction" | "onLive"> {
-  readonly pursuit: PursuitTools
+  readonly pursuit: GoalDriverTools
 }
 
-const pursuitTools = ({ clock, runner }: RuntimeOptions): PursuitTools => ({
+const goalDriverTools = ({ clock, runner }: RuntimeOptions): GoalDriverTools => ({
   runner,
   look: workspaceLook,
   nowMs: clock.nowMs
 })
 
 const sharedOf = (options: RuntimeOptions): Shared => ({
-  pursuit: pursuitTools(options),
+  pursuit: goalDriverTools(options),
   models: new Models(options.registry),
-  tools: withTeamTools(options.tools, pursuitTools(options)),
+  tools: withRoleTools(options.tools, goalDriverTools(options)),
   ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
   endsTurn,
   hooks: options.hooks ?? noHooks,
@@ -147,8 +147,8 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   ...(options.keepMedia === undefined ? {} : { keepMedia: options.keepMedia })
 })
 
-const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: Employer): Workers => {
-  const { actor } = employer
+const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], workContext: WorkContext): Workers => {
+  const { actor } = workContext
   const { conversationId } = actor
   const commands = {
     conversationId,
@@ -161,12 +161,12 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], employer: E
     ...shared,
     commands,
     streams,
-    changed: (signal) => employer.changed(signal),
+    changed: (signal) => workContext.changed(signal),
     spending: new Spending(),
     compaction: new Compaction({ commands, models: shared.models, ids: shared.ids, streams }),
     ...(onLive === undefined ? {} : { onLive: (live) => onLive({ conversation_id: conversationId, ...live }) })
   }
-  const pursuit = new Pursuit({
+  const pursuit = new GoalDriver({
     ...shared.pursuit,
     conversation: { state: commands.state, submit: commands.submit, changed: engine.changed }
   })
@@ -211,8 +211,8 @@ export const makeConversations = (options: RuntimeOptions): Conversations => {
     clock: options.clock,
     monotonicMs: shared.monotonicMs,
     intensity: options.intensity ?? defaultIntensity,
-    isPriced: (model) => options.registry.catalogue.lookup(model).price !== undefined,
+    isPriced: (model) => options.registry.catalog.lookup(model).price !== undefined,
     circuits: () => shared.models.circuits(),
-    workers: (employer) => workersOf(shared, options.onLive, employer)
+    workers: (workContext) => workersOf(shared, options.onLive, workContext)
   })
 }

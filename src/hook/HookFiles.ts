@@ -18,7 +18,7 @@ export interface FileVersion {
   readonly text: () => string
 }
 
-export interface HookLibraryOptions {
+export interface HookFilesOptions {
   readonly dataDirectory: string
   /** The file, unless there is none. */
   readonly open: (path: string) => FileVersion | undefined
@@ -68,11 +68,11 @@ const joined = (sets: ReadonlyArray<HookSet>): HookSet =>
     ? noHookSet
     : { batch: sets.flatMap(({ batch }) => batch), events: sets.flatMap(({ events }) => events) }
 
-export class HookLibrary {
-  private readonly options: HookLibraryOptions
+export class HookFiles {
+  private readonly options: HookFilesOptions
   private readonly remembered = new Map<string, Remembered>()
 
-  constructor(options: HookLibraryOptions) {
+  constructor(options: HookFilesOptions) {
     this.options = options
   }
 

@@ -22,7 +22,7 @@ const runOf = (call: CallState) => ({
 })
 
 /** For a hook of a batch: the runs of the batch, in the order in which the model asked for them. */
-export const toldOfBatch = (
+export const batchInput = (
   state: ConversationState,
   hook: HookState,
   batch: ReadonlyArray<CallState>,
@@ -40,7 +40,7 @@ export const toldOfBatch = (
 const modes: Readonly<Record<string, string>> = { read_only: "plan", auto: "default", full_access: "bypassPermissions" }
 
 /** What every event tells. There is no transcript file here: the log is read through the server. */
-export const toldOfEvent = (state: HookScene, event: HookEvent, more: object): Readonly<Record<string, unknown>> => ({
+export const eventInput = (state: HookScene, event: HookEvent, more: object): Readonly<Record<string, unknown>> => ({
   session_id: state.conversation_id,
   transcript_path: "",
   cwd: state.session.config.workspace ?? "",
@@ -49,14 +49,14 @@ export const toldOfEvent = (state: HookScene, event: HookEvent, more: object): R
   ...more
 })
 
-export const toldOfCall = (call: CallState, workspace: string) => ({
+export const callInput = (call: CallState, workspace: string) => ({
   tool_name: claudeNameOf(call.tool_name, call.provenance),
   echs_tool_name: call.tool_name,
   tool_input: fitted(claudeInputOf(call, workspace)),
   tool_use_id: call.call_id
 })
 
-export const toldOfResult = (call: CallState) => ({
+export const resultInput = (call: CallState) => ({
   tool_response: fitted({
     success: call.result?.status === "success",
     status: call.result?.status ?? "unknown",

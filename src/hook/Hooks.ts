@@ -1,15 +1,15 @@
 // All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
 // afterwards. Everything they touch (files, programs, variables) is given to them.
 import type { AnyRune } from "../rune/Rune.ts"
-import { HookLibrary, type HookLibraryOptions } from "./HookFiles.ts"
+import { HookFiles, type HookFilesOptions } from "./HookFiles.ts"
 import type { HookPort } from "./HookPort.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
 import { HookPipelines } from "./Pipeline.ts"
 import { PostTools } from "./PostTools.ts"
-import { HookGate } from "./PreHooks.ts"
+import { PreHooks } from "./PreHooks.ts"
 import type { ProgramOptions } from "./Program.ts"
 
-export interface HooksOptions extends HookLibraryOptions, ProgramOptions {
+export interface HooksOptions extends HookFilesOptions, ProgramOptions {
   /** What a workspace shares with others, by one name for all of them. */
   readonly sharedDirectory: (workspace: string) => string
   readonly onTrouble: (conversationId: string, message: string) => void
@@ -19,9 +19,9 @@ export interface Hooks {
   /** For the turn engine. */
   readonly port: HookPort
   /** For whoever decides about calls. */
-  readonly preToolUse: HookGate["preToolUse"]
+  readonly preToolUse: PreHooks["preToolUse"]
   /** For the door, before a message is taken. */
-  readonly beforePrompt: HookGate["beforePrompt"]
+  readonly beforePrompt: PreHooks["beforePrompt"]
   /** The conversations, once they are there. */
   readonly attach: (conversations: HookConversations) => void
   /** Runes became durable. */
@@ -30,8 +30,8 @@ export interface Hooks {
 }
 
 export const makeHooks = (options: HooksOptions): Hooks => {
-  const library = new HookLibrary(options)
-  const gate = new HookGate(library, options)
+  const library = new HookFiles(options)
+  const gate = new PreHooks(library, options)
   const pipelines = new HookPipelines()
   const enter: NonNullable<HookPort["enter"]> = ({ conversation_id, workspace }) =>
     pipelines.take({ conversation_id, directory: options.sharedDirectory(workspace) })

@@ -9,8 +9,8 @@ import { type AnyRune, isKnown, type Rune } from "../rune/Rune.ts"
 import { matches } from "./ClaudeNames.ts"
 import type { HookEvent } from "./Definition.ts"
 import { type HookWord, runEventHooks } from "./EventRun.ts"
-import type { HookLibrary } from "./HookFiles.ts"
-import { toldOfEvent } from "./HookInput.ts"
+import type { HookFiles } from "./HookFiles.ts"
+import { eventInput } from "./HookInput.ts"
 import { hookLimits } from "./HookLimits.ts"
 import type { HookPort } from "./HookPort.ts"
 import type { ProgramOptions } from "./Program.ts"
@@ -31,7 +31,7 @@ export interface HookConversations {
 }
 
 export interface LifecycleOptions extends ProgramOptions {
-  readonly library: HookLibrary
+  readonly library: HookFiles
   readonly conversations: HookConversations
   readonly enter: NonNullable<HookPort["enter"]>
   /** Something about a hook that only the server's own log can tell. */
@@ -165,7 +165,7 @@ export class HookLifecycle {
     if (hooks.length === 0) return
     const key = keyOf(conversationId, happening.agentId ?? undefined)
     const more = { ...happening.more, stop_hook_active: (this.continued.get(key) ?? 0) > 0 }
-    const told = toldOfEvent(state, event, more)
+    const told = eventInput(state, event, more)
     const { agentId } = happening
     const { signal } = this.stopping
     const words = await this.inTurn(event, { conversation_id: conversationId, workspace }, () =>

@@ -9,8 +9,8 @@ import type { AgentId } from "../rune/Ids.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
 import type { BatchHook, EventHook, ToolFilter } from "./Definition.ts"
 import { contextOf, type HookWord, runEventHook } from "./EventRun.ts"
-import type { HookLibrary } from "./HookFiles.ts"
-import { toldOfBatch, toldOfCall, toldOfEvent, toldOfResult } from "./HookInput.ts"
+import type { HookFiles } from "./HookFiles.ts"
+import { batchInput, callInput, eventInput, resultInput } from "./HookInput.ts"
 import { hookLimits } from "./HookLimits.ts"
 import type { HookOutcome, HookPort } from "./HookPort.ts"
 import { type ProgramEnded, type ProgramOptions, placeEnvironment, runProgram } from "./Program.ts"
@@ -77,12 +77,12 @@ const outcomeOfWords = (hookName: string, words: ReadonlyArray<HookWord>): HookO
 type RunContext = Parameters<HookPort["run"]>[2]
 
 export class PostTools implements HookPort {
-  private readonly library: HookLibrary
+  private readonly library: HookFiles
   private readonly options: ProgramOptions
   private readonly batches = new Map<string, ReadonlyArray<CallState>>()
   readonly enter: NonNullable<HookPort["enter"]>
 
-  constructor(library: HookLibrary, options: ProgramOptions, enter: NonNullable<HookPort["enter"]>) {
+  constructor(library: HookFiles, options: ProgramOptions, enter: NonNullable<HookPort["enter"]>) {
     this.library = library
     this.options = options
     this.enter = enter
@@ -127,7 +127,7 @@ export class PostTools implements HookPort {
       argv: definition.argv,
       reach: definition.reach,
       workspace: context.workspace,
-      told: toldOfBatch(state, hook, batch, context.agent_id),
+      told: batchInput(state, hook, batch, context.agent_id),
       environment: {
         ...placeEnvironment(state, context.agent_id),
         ECHS_HOOK_RUN_ID: hook.hook_run_id,
@@ -167,8 +167,8 @@ export class PostTools implements HookPort {
     const { agent_id: agentId, signal, workspace } = context
     const words: Array<HookWord> = []
     for (const call of matched(definition, this.batchOf(state, agentId))) {
-      const more = { ...toldOfCall(call, workspace), ...toldOfResult(call) }
-      const told = toldOfEvent(state, "PostToolUse", more)
+      const more = { ...callInput(call, workspace), ...resultInput(call) }
+      const told = eventInput(state, "PostToolUse", more)
       const word = await runEventHook(this.options, definition, { state, agentId, workspace, told, signal })
       words.push(word)
       if (signal.aborted) return { status: "canceled", output: word.output }

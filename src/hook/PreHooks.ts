@@ -8,8 +8,8 @@ import type { Content } from "../rune/kinds/shared.ts"
 import { claudeNameOf, matches } from "./ClaudeNames.ts"
 import type { EventHook, HookEvent, HookScene } from "./Definition.ts"
 import { contextOf, type HookWord, runEventHooks } from "./EventRun.ts"
-import type { HookLibrary } from "./HookFiles.ts"
-import { toldOfCall, toldOfEvent } from "./HookInput.ts"
+import type { HookFiles } from "./HookFiles.ts"
+import { callInput, eventInput } from "./HookInput.ts"
 import type { ProgramOptions } from "./Program.ts"
 
 export type Objection =
@@ -35,11 +35,11 @@ const withContext = (content: Content, context: string | undefined): Content => 
 
 const never = new AbortController().signal
 
-export class HookGate {
-  private readonly library: HookLibrary
+export class PreHooks {
+  private readonly library: HookFiles
   private readonly options: ProgramOptions
 
-  constructor(library: HookLibrary, options: ProgramOptions) {
+  constructor(library: HookFiles, options: ProgramOptions) {
     this.library = library
     this.options = options
   }
@@ -56,7 +56,7 @@ export class HookGate {
     const hooks = this.of(state, "PreToolUse").filter(({ matcher }) => matches(matcher, ...names))
     if (hooks.length === 0) return undefined
     await asking?.settled()
-    const told = toldOfEvent(state, "PreToolUse", toldOfCall(call, workspace))
+    const told = eventInput(state, "PreToolUse", callInput(call, workspace))
     const words = await runEventHooks(this.options, hooks, {
       state,
       agentId: call.agent_id,
@@ -89,7 +89,7 @@ export class HookGate {
   ): Promise<ReadonlyArray<HookWord>> {
     const hooks = this.of(state, event).filter(({ matcher }) => matching === undefined || matches(matcher, matching))
     if (hooks.length === 0) return []
-    const told = toldOfEvent(state, event, more)
+    const told = eventInput(state, event, more)
     return runEventHooks(this.options, hooks, { state, agentId: null, workspace, told, signal: never })
   }
 

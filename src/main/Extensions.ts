@@ -11,7 +11,7 @@ import type { PromptGate } from "../server/operations/Context.ts"
 import type { Log } from "../server/telemetry/Log.ts"
 import { McpTools } from "../tool/mcp/McpTools.ts"
 import { globalServers } from "../tool/mcp/Settings.ts"
-import { RemoteDesk } from "../tool/remote/RemoteToolRegistry.ts"
+import { RemoteToolRegistry } from "../tool/remote/RemoteToolRegistry.ts"
 import type { ToolSource } from "../tool/Tool.ts"
 import type { BeforeCall } from "../tool/ToolPort.ts"
 
@@ -39,7 +39,7 @@ export interface Extensions {
   readonly sources: ReadonlyArray<ToolSource>
   readonly beforeCall: BeforeCall
   readonly hooks: HookPort
-  readonly remoteTools: RemoteDesk
+  readonly remoteTools: RemoteToolRegistry
   readonly beforePrompt: PromptGate
   readonly attach: (conversations: Conversations) => void
   /** Runes became durable. */
@@ -87,7 +87,7 @@ export const makeExtensions = (options: ExtensionsOptions, parts: ExtensionParts
   const hooks = hooksOf(options, parts)
   const mcp = mcpOf(options, parts)
   const { returnWithinMs } = options
-  const remoteTools = new RemoteDesk({
+  const remoteTools = new RemoteToolRegistry({
     isReserved: parts.isBuiltin,
     ...(returnWithinMs === undefined ? {} : { returnWithinMs })
   })

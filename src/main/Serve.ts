@@ -7,7 +7,7 @@ import { type DescriptorPlan, descriptorLimit, descriptorPlan } from "../config/
 import { createNamedToken, readNamedTokens, removeNamedToken } from "../config/LocalServer.ts"
 import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
 import { Approvals } from "../conversation/Approvals.ts"
-import { Shelf } from "../conversation/ConversationStore.ts"
+import { ConversationStore } from "../conversation/ConversationStore.ts"
 import type { Conversations, Recovered } from "../conversation/Conversations.ts"
 import { PromptView } from "../conversation/PromptView.ts"
 import { makeConversations, type RuntimeOptions } from "../conversation/Runtime.ts"
@@ -18,7 +18,7 @@ import type { ConversationId } from "../rune/Ids.ts"
 import { mediaLimits } from "../rune/Media.ts"
 import { workspaceIssue } from "../sandbox/WorkspaceCheck.ts"
 import { type NamedToken, namedToken } from "../server/Auth.ts"
-import { Server, type ServerOptions } from "../server/HttpListener.ts"
+import { HttpListener, type HttpListenerOptions } from "../server/HttpListener.ts"
 import type { AttachmentPort } from "../server/operations/Context.ts"
 import { describeError, type Log, type LogLevel, makeLog } from "../server/telemetry/Log.ts"
 import { Traces } from "../server/telemetry/Traces.ts"
@@ -68,7 +68,7 @@ export interface ServeOptions {
   readonly runtime?: Partial<Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax">>
   readonly door?: Partial<
     Pick<
-      ServerOptions,
+      HttpListenerOptions,
       "stalledMs" | "helloWithinMs" | "headersWithinMs" | "pingEveryMs" | "connectionsMax" | "socketsMax"
     >
   >
@@ -117,12 +117,12 @@ const tokensOf = (options: ServeOptions, own: string): ReadonlyArray<NamedToken>
 ]
 
 /** Under which names, and for pages of which origins, the server is there. */
-const namesOf = ({ hostNames, origins }: ServeOptions): Pick<ServerOptions, "hostNames" | "origins"> => ({
+const namesOf = ({ hostNames, origins }: ServeOptions): Pick<HttpListenerOptions, "hostNames" | "origins"> => ({
   ...(hostNames === undefined ? {} : { hostNames }),
   ...(origins === undefined ? {} : { origins })
 })
 
-const administrationOf = ({ dataDirectory, onStop }: ServeOptions): Pick<ServerOptions, "administration"> =>
+const administrationOf = ({ dataDirectory, onStop }: ServeOptions): Pick<HttpListenerOptions, "administration"> =>
   onStop === undefined
     ? {}
     : {
@@ -230,7 +230,7 @@ const runtimeOf = (
 /** What the runtime reports to, once it is there. */
 interface Door {
   readonly descriptors: DescriptorPlan
-  server: Server | undefined
+  server: HttpListener | undefined
   conversations: Conversations | undefined
   traces: Traces | undefined
   readonly listening: PromiseWithResolvers<void>
@@ -255,10 +255,10 @@ const openStore = (options: ServeOptions, log: Log, door: Door): Promise<Store> 
       }
     },
     onSnapshotReport: (report) => log.write("warn", "a snapshot was not used", { ...report }),
-    onCatalogFault: (fault) => log.write("warn", "the catalogue had to be mended", { ...fault })
+    onCatalogFault: (fault) => log.write("warn", "the catalog had to be mended", { ...fault })
   })
 
-const makeDoor = (options: ServeOptions, log: Log): Door => {
+const makeListenerSlots = (options: ServeOptions, log: Log): Door => {
   const { otlpEndpoint, version } = options
   const onFailure = (error: unknown): void =>
     log.write("warn", "traces could not be delivered", { cause: describeError(error) })
@@ -276,16 +276,16 @@ const approvalsOf = (
   { learn, tools }: Pick<AssembledTools, "learn" | "tools">,
   log: Log
 ): Approvals => {
-  const onNotLearnt = (error: unknown): void =>
+  const onNotLearned = (error: unknown): void =>
     log.write("error", "a permission for good was not written down", { cause: describeError(error) })
-  return new Approvals({ conversations, tools, onNotLearnt, ...(learn === undefined ? {} : { learn }) })
+  return new Approvals({ conversations, tools, onNotLearned, ...(learn === undefined ? {} : { learn }) })
 }
 
 const promptsOf = ({ prompts, registry }: RuntimeOptions, conversations: Conversations): PromptView =>
   new PromptView({
     state: (conversationId) => conversations.state(conversationId),
     prompts,
-    contextTokens: (model) => registry.catalogue.lookup(model).contextTokens
+    contextTokens: (model) => registry.catalog.lookup(model).contextTokens
   })
 
 /** Starts everything on a data directory; resolves when the server listens. */
@@ -296,7 +296,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const log = makeLog({ level: options.logLevel ?? "info", nowMs: () => Date.now(), writeLine })
   claimDirectory(dataDirectory)
   const token = options.token ?? ensureToken(dataDirectory)
-  const door = makeDoor(options, log)
+  const door = makeListenerSlots(options, log)
   const store = await openStore(options, log, door)
   const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
   try {
@@ -308,8 +308,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     assembled.attach?.(conversations)
     const { ids, registry } = runtime
     const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
-    const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
-    door.server = await Server.listen({
+    const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
+    door.server = await HttpListener.listen({
       ...ofMachine(options, door, store),
       host,
       port,
@@ -318,7 +318,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       ...administrationOf(options),
       services: {
         conversations,
-        shelf,
+        conversationStore,
         approvals: approvalsOf(conversations, assembled, log),
         prompts: promptsOf(runtime, conversations),
         newId: () => ids.hex16(),
@@ -374,11 +374,11 @@ const writeRefusal = ({ runelog }: Store): string | undefined =>
   (runelog.readOnly ?? runelog.poisoned ?? runelog.noRoom)?.message
 
 /** What the door needs of hooks and of tools that clients run. */
-const attachmentsOf = ({ blobs }: Store, { catalogue }: Registry): AttachmentPort => ({
+const attachmentsOf = ({ blobs }: Store, { catalog }: Registry): AttachmentPort => ({
   keep: (bytes, mediaType) => blobs.keep(bytes, { mediaType }),
   read: (sha256) => blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax }),
   sight: (model) => {
-    const { files = false, images = false } = catalogue.lookup(model)
+    const { files = false, images = false } = catalog.lookup(model)
     return { files, images }
   }
 })
@@ -389,7 +389,7 @@ const servicesOf = (extensions: Extensions | undefined, attachments: AttachmentP
     : { attachments, beforePrompt: extensions.beforePrompt, remoteTools: extensions.remoteTools }
 
 interface Running {
-  readonly server: Server
+  readonly server: HttpListener
   readonly conversations: ReturnType<typeof makeConversations>
   readonly store: Store
   readonly recovered: Promise<unknown>
@@ -438,7 +438,7 @@ const goOn = ({ conversations, door, isClosing, log, store }: Recovering): Promi
   const unfinished = new Set([...store.catalog.unfinished(), ...suspects])
   const recovered = recover(unfinished)
   void recovered.then((found) => reportRecovery(log, found))
-  // A catalogue that was behind, or had to be filled again, knows only when it has caught up who else has work.
+  // A catalog that was behind, or had to be filled again, knows only when it has caught up who else has work.
   const recoverMissed = async (): Promise<void> => {
     if ((store.catalog.openState === "clean" && !store.isBehind) || isClosing()) return
     const missed = await recover(store.catalog.unfinished().filter((id) => !unfinished.has(id)))

@@ -4,12 +4,12 @@ import { join } from "node:path"
 import type { Runner } from "../autonomy/GoalContext.ts"
 import { partOf } from "../autonomy/RoleTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
-import { type KeeperOptions, WorktreeKeeper } from "../autonomy/WorktreeJanitor.ts"
+import { WorktreeJanitor, type WorktreeJanitorOptions } from "../autonomy/WorktreeJanitor.ts"
 import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import { commandRuling } from "../policy/CommandRules.ts"
 import { evaluate } from "../policy/Evaluate.ts"
-import { openPolicyBook } from "../policy/PolicyFile.ts"
+import { openPolicyFile } from "../policy/PolicyFile.ts"
 import type { PromptPort } from "../prompt/PromptPort.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { SecretMask } from "../rune/Secrets.ts"
@@ -44,7 +44,7 @@ export interface ToolsOptions extends InstructionOptions {
   readonly rules?: ReadonlyArray<unknown>
   readonly beforeCall?: BeforeCall
   /** Told what was kept, or had to stay, of the worktrees of a goal that is over. */
-  readonly onWorktrees?: KeeperOptions["onReport"]
+  readonly onWorktrees?: WorktreeJanitorOptions["onReport"]
   /** Told when the file of rules cannot be read: everything is asked about then. */
   readonly onPolicyUnreadable?: (reason: string) => void
 }
@@ -59,7 +59,7 @@ export interface AssembledTools {
   /** Writes down for the whole server what a person allowed for good. */
   readonly learn?: (rule: unknown) => Promise<void>
   /** The conversations, once they are there: looks after the worktrees that goals left behind. */
-  readonly attach?: (conversations: KeeperOptions["conversations"]) => void
+  readonly attach?: (conversations: WorktreeJanitorOptions["conversations"]) => void
   /** Told of what became durable: shell sessions end with their conversation, worktrees with their goal. */
   readonly notice?: (runes: ReadonlyArray<AnyRune>) => void
   /** Which directories can be workspaces. */
@@ -110,12 +110,12 @@ const makeRunner = (
   }
 })
 
-const makeKeeper = (
+const makeWorktreeJanitor = (
   { dataDirectory, onWorktrees }: ToolsOptions,
   runner: Runner,
-  conversations: KeeperOptions["conversations"]
-): WorktreeKeeper =>
-  new WorktreeKeeper({
+  conversations: WorktreeJanitorOptions["conversations"]
+): WorktreeJanitor =>
+  new WorktreeJanitor({
     runner,
     conversations,
     goals: { read: () => readWorktrees(dataDirectory), write: (goals) => writeWorktrees(dataDirectory, goals) },
@@ -134,7 +134,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
-  const book = openPolicyBook({ path: join(dataDirectory, "policy.json"), ...heard })
+  const book = openPolicyFile({ path: join(dataDirectory, "policy.json"), ...heard })
   const { homeDirectory: home, variables } = options.environment
   const path = variables["PATH"] ?? ""
   const check = workspaceCheck({ home })
@@ -147,7 +147,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     isBuiltin: (name) => names.has(name)
   })
   const asked = beforeCall ?? extensions?.beforeCall
-  let keeper: WorktreeKeeper | undefined
+  let janitor: WorktreeJanitor | undefined
   // The file of rules may change while the server runs.
   const currentRules = (): ReadonlyArray<unknown> => (rules === undefined ? book.rules : [...rules, ...book.rules])
   const runner = makeRunner(sandbox, processes, currentRules, check)
@@ -169,18 +169,18 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     runner,
     workspaceCheck: check,
     attach: (conversations) => {
-      keeper = makeKeeper(options, runner, conversations)
-      void keeper.recover()
+      janitor = makeWorktreeJanitor(options, runner, conversations)
+      void janitor.recover()
     },
     learn: (rule) => book.learn(rule),
     notice: (runes) => {
-      keeper?.notice(runes)
+      janitor?.notice(runes)
       extensions?.notice(runes)
       for (const { conversation_id, kind } of runes)
         if (kind === "session.closing") void bash.closeConversation(conversation_id)
     },
     close: async () => {
-      await keeper?.close()
+      await janitor?.close()
       await extensions?.close()
       await bash.close()
       await processes.close()

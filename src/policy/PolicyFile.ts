@@ -8,7 +8,7 @@ import { policyLimits } from "./PolicyLimits.ts"
 import type { PolicyMode } from "./PolicyPort.ts"
 import { readRule, ruleIssues } from "./Rule.ts"
 
-export interface PolicyFile {
+export interface PolicyDocument {
   /** Used by `echs policy test`, where a conversation has no mode of its own. */
   readonly mode?: PolicyMode
   readonly rules: ReadonlyArray<unknown>
@@ -33,7 +33,7 @@ const listOf = (value: unknown, name: string): ReadonlyArray<unknown> => {
 }
 
 /** Reads the text of a policy file; throws PolicyUnreadable. */
-export const readPolicyFile = (text: string): PolicyFile => {
+export const readPolicyFile = (text: string): PolicyDocument => {
   if (Buffer.byteLength(text) > policyLimits.fileBytesMax) throw new PolicyUnreadable("it is too large")
   let value: unknown
   try {
@@ -54,7 +54,7 @@ export const readPolicyFile = (text: string): PolicyFile => {
 }
 
 /** The rules of a server, and the one thing that is ever added to them. */
-export interface PolicyBook {
+export interface PolicyFile {
   readonly rules: ReadonlyArray<unknown>
   /** Writes down what a person allowed for good; resolves when it is on disk, rejects with PolicyUnreadable. */
   readonly learn: (rule: unknown) => Promise<void>
@@ -63,27 +63,27 @@ export interface PolicyBook {
 const lookEveryMs = 500
 
 type Loaded =
-  | { readonly _tag: "Read"; readonly file: PolicyFile; readonly all: ReadonlyArray<unknown> }
+  | { readonly _tag: "Read"; readonly file: PolicyDocument; readonly all: ReadonlyArray<unknown> }
   | { readonly _tag: "Unreadable"; readonly reason: string; readonly all: ReadonlyArray<unknown> }
 
-const noFile: PolicyFile = { rules: [], learnt: [] }
+const noFile: PolicyDocument = { rules: [], learnt: [] }
 
-export interface BookOptions {
+export interface PolicyFileOptions {
   readonly path: string
   readonly monotonicMs?: () => number
   /** Told once for every state of the file that cannot be read. */
   readonly onUnreadable?: (reason: string) => void
 }
 
-class FileBook implements PolicyBook {
-  private readonly options: BookOptions
+class FileBook implements PolicyFile {
+  private readonly options: PolicyFileOptions
   private readonly monotonicMs: () => number
   private loaded: Loaded = { _tag: "Read", file: noFile, all: [] }
   private stamp = ""
   private lookedMs = Number.NEGATIVE_INFINITY
   private writing: Promise<void> = Promise.resolve()
 
-  constructor(options: BookOptions) {
+  constructor(options: PolicyFileOptions) {
     this.options = options
     this.monotonicMs = options.monotonicMs ?? (() => performance.now())
   }
@@ -175,4 +175,4 @@ const replaceFile = async (path: string, text: string): Promise<void> => {
   }
 }
 
-export const openPolicyBook = (options: BookOptions): PolicyBook => new FileBook(options)
+export const openPolicyFile = (options: PolicyFileOptions): PolicyFile => new FileBook(options)

@@ -8,7 +8,7 @@ import { workspaceOf } from "../machine/view/Select.ts"
 import type { ConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown, type RuneOf } from "../rune/Rune.ts"
 import { evaluate } from "./Evaluate.ts"
-import type { PolicyFile } from "./PolicyFile.ts"
+import type { PolicyDocument } from "./PolicyFile.ts"
 import type { PolicyQuestion, PolicyVerdict } from "./PolicyPort.ts"
 
 /** What became of a call. `ran`: nobody was asked. */
@@ -55,7 +55,7 @@ const accessOf = (tool: ReturnType<KnownTools>, value: unknown): Access => {
 const questionOf = (
   state: ConversationState,
   { agent_id, payload, ts_ms }: RuneOf<"tool.call">,
-  policy: PolicyFile,
+  policy: PolicyDocument,
   tools: KnownTools
 ): PolicyQuestion => {
   const tool = tools(payload.tool_name)
@@ -117,12 +117,12 @@ const isJudged = ({ happened }: ReplayedCall): boolean => happened !== "not_run"
 /** Puts every call of a conversation to the policy, in their order. */
 export class PolicyReplay {
   private readonly conversationId: string
-  private readonly policy: PolicyFile
+  private readonly policy: PolicyDocument
   private readonly tools: KnownTools
   private state: ConversationState
   private readonly calls = new Map<string, Mutable<ReplayedCall>>()
 
-  constructor(conversationId: string, policy: PolicyFile, tools: KnownTools) {
+  constructor(conversationId: string, policy: PolicyDocument, tools: KnownTools) {
     this.conversationId = conversationId
     this.policy = policy
     this.tools = tools

@@ -99,7 +99,7 @@ const cleanUser = (message: Message): ReadonlyArray<Message> => {
   return content.length === 0 ? [] : [{ role: "user", content }]
 }
 
-/** Joins neighbours of the same role, which some servers refuse and none needs. */
+/** Joins neighbors of the same role, which some servers refuse and none needs. */
 const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   const out: Array<Message> = []
   for (const message of messages) {

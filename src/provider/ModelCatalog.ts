@@ -6,19 +6,19 @@ import type { ModelInfo, Price } from "./ModelInfo.ts"
 import type { Usage } from "./Provider.ts"
 import { limits } from "./ProviderLimits.ts"
 
-export interface CatalogueEntry extends ModelInfo {
+export interface ModelCatalogEntry extends ModelInfo {
   readonly known: boolean
   /** Nobody has said how large its context is: the number is a guess, and the model is asked before anything is cut. */
   readonly isSizeAssumed?: boolean
 }
 
 /** Overrides by full name `provider/name`; only the given fields replace what is built in. */
-export type CatalogueOverrides = { readonly [model: string]: Partial<ModelInfo> }
+export type ModelCatalogOverrides = { readonly [model: string]: Partial<ModelInfo> }
 
 export type Cost = { readonly _tag: "Known"; readonly microUsd: number } | { readonly _tag: "Unknown" }
 
-export interface Catalogue {
-  readonly lookup: (model: string) => CatalogueEntry
+export interface ModelCatalog {
+  readonly lookup: (model: string) => ModelCatalogEntry
   /** A model whose size nobody knew has refused a request of so many tokens: it is no larger from now on. */
   readonly learnSize: (model: string, contextTokens: number) => void
   readonly cost: (model: string, usage: Usage) => Cost
@@ -26,7 +26,7 @@ export interface Catalogue {
 }
 
 /** A model nobody described: little is assumed where something has to be, and nothing is refused on its behalf. */
-export const unknownModel: CatalogueEntry = {
+export const unknownModel: ModelCatalogEntry = {
   known: false,
   isSizeAssumed: true,
   contextTokens: 32_768,
@@ -35,7 +35,7 @@ export const unknownModel: CatalogueEntry = {
 
 const free: Price = { input: 0, cachedInput: 0, cacheWrite: 0, output: 0 }
 
-const scriptedModel: CatalogueEntry = {
+const scriptedModel: ModelCatalogEntry = {
   known: true,
   contextTokens: 200_000,
   maxOutputTokens: 64_000,
@@ -72,9 +72,9 @@ export const costOf = (info: ModelInfo, usage: Usage): Cost => {
   return { _tag: "Known", microUsd: Math.ceil(total / 1_000_000) }
 }
 
-export const makeCatalogue = (overrides: CatalogueOverrides = {}): Catalogue => {
+export const makeModelCatalog = (overrides: ModelCatalogOverrides = {}): ModelCatalog => {
   const learned = new Map<string, number>()
-  const described = (model: string): CatalogueEntry => {
+  const described = (model: string): ModelCatalogEntry => {
     const builtin = builtinEntry(model)
     const override = Object.hasOwn(overrides, model) ? overrides[model] : undefined
     if (builtin === undefined && override === undefined)
@@ -82,7 +82,7 @@ export const makeCatalogue = (overrides: CatalogueOverrides = {}): Catalogue => 
     const isSizeAssumed = builtin === undefined && override?.contextTokens === undefined
     return { ...unknownModel, ...builtin, ...override, known: true, isSizeAssumed }
   }
-  const lookup = (model: string): CatalogueEntry => {
+  const lookup = (model: string): ModelCatalogEntry => {
     const entry = described(model)
     const contextTokens = learned.get(model)
     return entry.isSizeAssumed !== true || contextTokens === undefined

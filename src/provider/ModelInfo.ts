@@ -1,4 +1,4 @@
-// What the rest of the provider layer needs to know about a model. Values are in CatalogueData and the user's
+// What the rest of the provider layer needs to know about a model. Values are in CatalogData and the user's
 // configuration; prices are integer micro-USD per million tokens.
 
 export interface Price {

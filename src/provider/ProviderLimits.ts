@@ -34,7 +34,7 @@ export const limits = {
   /** Images and documents of one request, newest first; older ones are only named. */
   attachmentsMax: 20,
   attachmentBytesMax: 22 * 1024 * 1024,
-  /** Output a call may produce when neither the request nor the catalogue says. */
+  /** Output a call may produce when neither the request nor the catalog says. */
   outputTokensDefault: 32_000,
   outputTokensUnknownModel: 8192,
   /** Longest error text taken over from a provider. */

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import type { ReadBlob } from "./Attachments.ts"
 import { makeMessages } from "./anthropic/Messages.ts"
 import type { HttpProviderConfig } from "./HttpProvider.ts"
-import { type Catalogue, type CatalogueOverrides, makeCatalogue } from "./ModelCatalog.ts"
+import { type ModelCatalog, type ModelCatalogOverrides, makeModelCatalog } from "./ModelCatalog.ts"
 import { makeChatCompletions } from "./openai/ChatCompletions.ts"
 import { makeResponses } from "./openai/Responses.ts"
 import type { ModelProvider } from "./Provider.ts"
@@ -47,7 +47,7 @@ export interface RegistryConfig {
   readonly providers?: { readonly [name: string]: Partial<ProviderSettings> }
   /** Value of a key variable, if it is set. */
   readonly key: (variable: string) => Redacted.Redacted<string> | undefined
-  readonly models?: CatalogueOverrides
+  readonly models?: ModelCatalogOverrides
   readonly scenarios?: { readonly [name: string]: unknown }
   /** The bytes of images and documents. */
   readonly readBlob?: ReadBlob
@@ -67,7 +67,7 @@ export type ResolveError = ModelNameInvalid | ProviderUnknown | ProviderKeyMissi
 export interface Registry {
   readonly resolve: (fullName: string) => Result.Result<ResolvedModel, ResolveError>
   readonly defaultModel: () => string
-  readonly catalogue: Catalogue
+  readonly catalog: ModelCatalog
   readonly providerNames: () => ReadonlyArray<string>
 }
 
@@ -173,7 +173,7 @@ const problemOf = (settings: ProviderSettings): string | undefined =>
 const build = (
   name: string,
   config: RegistryConfig,
-  catalogue: Catalogue
+  catalog: ModelCatalog
 ): Result.Result<ModelProvider, ResolveError> => {
   const settings = settingsOf(name, config)
   const reason = settings === undefined ? "it names no adapter" : problemOf(settings)
@@ -184,7 +184,7 @@ const build = (
   return Result.map(keyOf(name, settings, config), (apiKey) =>
     httpProvider(settings, {
       name,
-      modelInfo: catalogue.lookup,
+      modelInfo: catalog.lookup,
       ...(config.readBlob === undefined ? {} : { readBlob: config.readBlob }),
       ...(settings.baseUrl === undefined ? {} : { baseUrl: settings.baseUrl }),
       ...(apiKey === undefined ? {} : { apiKey }),
@@ -194,20 +194,20 @@ const build = (
 }
 
 export const makeRegistry = (config: RegistryConfig): Registry => {
-  const catalogue = makeCatalogue(config.models)
+  const catalog = makeModelCatalog(config.models)
   const names = [...new Set([...Object.keys(builtinProviders), ...Object.keys(config.providers ?? {})])].sort()
   const made = new Map<string, ModelProvider>()
   const providerOf = (name: string): Result.Result<ModelProvider, ResolveError> => {
     const existing = made.get(name)
     if (existing !== undefined) return Result.succeed(existing)
     if (!names.includes(name)) return Result.fail(new ProviderUnknown({ provider: name, known: names }))
-    return Result.map(build(name, config, catalogue), (provider) => {
+    return Result.map(build(name, config, catalog), (provider) => {
       made.set(name, provider)
       return provider
     })
   }
   return {
-    catalogue,
+    catalog,
     providerNames: () => names,
     resolve: (fullName) =>
       Result.flatMap(split(fullName), ({ provider, model }) =>

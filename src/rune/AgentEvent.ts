@@ -1,5 +1,5 @@
 /**
- * The normalised event of any agent, native or outside: handlers translate what
+ * The normalized event of any agent, native or outside: handlers translate what
  * they hear (hooks, OTLP, logs) into this union; the monitor only folds it.
  */
 import * as Schema from "effect/Schema"

@@ -98,14 +98,14 @@ export const allowedHosts = (host: string, port: number, extra: ReadonlyArray<st
   )
 }
 
-export type DoorVerdict = "welcome" | "wrong_host" | "wrong_origin"
+export type RequestVerdict = "welcome" | "wrong_host" | "wrong_origin"
 
 /** `Host` must name this server; `Origin` must be absent, as from a program, this server's own, or one that was named. */
-export const checkDoor = (
+export const checkRequest = (
   headers: { readonly host?: string | undefined; readonly origin?: string | undefined },
   hosts: ReadonlySet<string>,
   origins: ReadonlySet<string> = new Set()
-): DoorVerdict => {
+): RequestVerdict => {
   const host = headers.host?.toLowerCase()
   if (host === undefined || !hosts.has(host)) return "wrong_host"
   const origin = headers.origin?.toLowerCase()

@@ -8,10 +8,10 @@ import { WebSocketServer } from "ws"
 import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
 import { limits } from "../wire/WireLimits.ts"
-import { Auth, allowedHosts, bearerOf, checkDoor, type NamedToken, namedToken } from "./Auth.ts"
-import { Everything } from "./feed/AllFeed.ts"
+import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken } from "./Auth.ts"
+import { AllFeed } from "./feed/AllFeed.ts"
 import { Attention } from "./feed/AttentionFeed.ts"
-import { Topics } from "./feed/Feeds.ts"
+import { Feeds } from "./feed/Feeds.ts"
 import { Live, type LiveText } from "./feed/LiveText.ts"
 import { PageBuffers } from "./feed/PageBuffers.ts"
 import type { Following } from "./feed/Subscriptions.ts"
@@ -20,13 +20,13 @@ import { type Health, Http } from "./http/Http.ts"
 import { answerJson, urlOf } from "./http/HttpAnswer.ts"
 import type { Administration, Principal } from "./operations/Context.ts"
 import { Operator, type Services } from "./operations/Operate.ts"
-import { Connection, type ConnectionHost, DoorSocket } from "./socket/Connection.ts"
+import { ClientSocket, Connection, type ConnectionHost } from "./socket/Connection.ts"
 import { UnknownSockets } from "./socket/UnknownSockets.ts"
 import { describeError, type Log } from "./telemetry/Log.ts"
 import { circuitGauges, Metrics, type SeenEvent } from "./telemetry/Metrics.ts"
 import { logEvent, logExit } from "./telemetry/StateLog.ts"
 
-export interface ServerOptions {
+export interface HttpListenerOptions {
   readonly host: string
   /** 0 picks one. */
   readonly port: number
@@ -61,8 +61,8 @@ const UNAUTHORIZED =
 const NOT_FOUND = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 const AWAY = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
-export class Server {
-  private readonly options: ServerOptions
+export class HttpListener {
+  private readonly options: HttpListenerOptions
   private readonly http: HttpServer
   private readonly sockets: WebSocketServer
   private readonly auth: Auth
@@ -73,8 +73,8 @@ export class Server {
   private readonly connectionHost: ConnectionHost
   private readonly live = new Live()
   private readonly attention: Attention
-  private readonly everything: Everything
-  private readonly topics: Topics
+  private readonly allFeed: AllFeed
+  private readonly topics: Feeds
   readonly metrics: Metrics
   private readonly startedMs: number
   private hosts: ReadonlySet<string> = new Set()
@@ -83,10 +83,10 @@ export class Server {
   private names = 0
   private closing: Promise<void> | undefined
 
-  private constructor(options: ServerOptions) {
+  private constructor(options: HttpListenerOptions) {
     this.options = options
     const { log, monotonicMs, services } = options
-    const { conversations, shelf } = services
+    const { conversations, conversationStore } = services
     this.startedMs = options.nowMs()
     this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
@@ -99,21 +99,21 @@ export class Server {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
       if (this.closing === undefined) log.write("warn", "a conversation could not be read for its followers", fields)
     }
-    const reading = { shelf, buffers: new PageBuffers(), monotonicMs }
-    this.topics = new Topics({ ...reading, newName, onFailure })
-    this.everything = new Everything({ ...reading, newName, onFailure })
+    const reading = { conversationStore, buffers: new PageBuffers(), monotonicMs }
+    this.topics = new Feeds({ ...reading, newName, onFailure })
+    this.allFeed = new AllFeed({ ...reading, newName, onFailure })
     this.attention = new Attention({
       stateOf: (conversationId) => conversations.state(conversationId),
       known: () => conversations.residentStates(),
-      waiting: () => shelf.waiting(),
+      waiting: () => conversationStore.waiting(),
       onFailure: (error) => onFailure(error, "*")
     })
     this.following = {
       topics: this.topics,
-      everything: this.everything,
+      allFeed: this.allFeed,
       attention: this.attention,
       live: this.live,
-      shelf,
+      conversationStore,
       newName,
       nowMs: options.nowMs
     }
@@ -129,7 +129,7 @@ export class Server {
       auth: this.auth,
       operator,
       metrics: this.metrics,
-      shelf,
+      conversationStore,
       ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
       log,
       stalledMs,
@@ -140,8 +140,8 @@ export class Server {
     this.http = this.makeHttp()
   }
 
-  static async listen(options: ServerOptions): Promise<Server> {
-    const server = new Server(options)
+  static async listen(options: HttpListenerOptions): Promise<HttpListener> {
+    const server = new HttpListener(options)
     await server.open()
     return server
   }
@@ -168,7 +168,7 @@ export class Server {
   private makeSockets(): WebSocketServer {
     return new WebSocketServer({
       noServer: true,
-      WebSocket: DoorSocket,
+      WebSocket: ClientSocket,
       maxPayload: limits.messageBytesMax,
       perMessageDeflate: false,
       clientTracking: false,
@@ -249,13 +249,13 @@ export class Server {
     if (first === undefined) return
     this.metrics.notice(conversationId, runes)
     for (const rune of runes) logExit(this.options.log, rune)
-    this.everything.notice(conversationId, first.event_id)
+    this.allFeed.notice(conversationId, first.event_id)
     this.attention.notice(conversationId)
   }
 
   /** A conversation appeared as a whole, as a fork does. */
   appeared(conversationId: string): void {
-    this.everything.notice(conversationId, 1)
+    this.allFeed.notice(conversationId, 1)
   }
 
   tellLive(live: LiveText): void {
@@ -268,7 +268,7 @@ export class Server {
 
   private async request(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.metrics.count("http_requests_total")
-    const verdict = checkDoor(request.headers, this.hosts, this.origins)
+    const verdict = checkRequest(request.headers, this.hosts, this.origins)
     if (verdict !== "welcome") {
       this.metrics.count("door_refusals_total", { reason: verdict })
       return answerJson(response, 403, { error: { code: "unauthorized", message: refusals[verdict] } })
@@ -279,7 +279,7 @@ export class Server {
 
   private upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     stream.on("error", () => stream.destroy())
-    const verdict = checkDoor(request.headers, this.hosts, this.origins)
+    const verdict = checkRequest(request.headers, this.hosts, this.origins)
     if (verdict !== "welcome") {
       this.metrics.count("door_refusals_total", { reason: verdict })
       return void stream.end(FORBIDDEN)
@@ -291,10 +291,10 @@ export class Server {
     if (authorization !== undefined && known === undefined) return void stream.end(UNAUTHORIZED)
     if (known !== undefined) this.unknown.known(stream)
     ;(stream as Socket).setNoDelay?.(true)
-    this.sockets.handleUpgrade(request, stream, head, (socket) => this.welcome(socket as DoorSocket, stream, known))
+    this.sockets.handleUpgrade(request, stream, head, (socket) => this.welcome(socket as ClientSocket, stream, known))
   }
 
-  private welcome(socket: DoorSocket, stream: Duplex, known: Principal | undefined): void {
+  private welcome(socket: ClientSocket, stream: Duplex, known: Principal | undefined): void {
     this.metrics.count("websocket_connections_total")
     const connection = new Connection(socket, stream, this.connectionHost, known)
     this.connections.add(connection)
@@ -344,9 +344,9 @@ export class Server {
   private async closeNow(): Promise<void> {
     const { monotonicMs } = this.options
     const untilMs = monotonicMs() + limits.deliverWithinMs
-    while (!(this.topics.isQuiet && this.everything.isQuiet) && monotonicMs() < untilMs) await sleep(5)
+    while (!(this.topics.isQuiet && this.allFeed.isQuiet) && monotonicMs() < untilMs) await sleep(5)
     clearInterval(this.pinger)
-    this.everything.close()
+    this.allFeed.close()
     this.http.close()
     this.routes.endStreams()
     for (const connection of this.connections) connection.close(closeCodes.goingAway, "the server goes away; come back")

@@ -1,4 +1,4 @@
-// The store of a data directory: the log, and beside it snapshots, blobs, the catalogue and the archive, opened together
+// The store of a data directory: the log, and beside it snapshots, blobs, the catalog and the archive, opened together
 // and closed together. Everything but the log can be deleted and follows from it again, blobs and archives excepted.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -31,7 +31,7 @@ export interface StoreOptions {
   readonly runelog?: Omit<RunelogOptions, "directory" | "disk">
   /** Names the shape of snapshot values; see `Snapshots`. */
   readonly snapshotShape: string
-  /** Where the catalogue is; `:memory:` where the disk is not the machine's. */
+  /** Where the catalog is; `:memory:` where the disk is not the machine's. */
   readonly catalogPath?: string
   readonly onSnapshotReport?: (report: SnapshotReport) => void
   readonly onCatalogFault?: (fault: CatalogFault) => void
@@ -65,9 +65,9 @@ export class Store {
   readonly blobs: Blobs
   readonly catalog: Catalog
   readonly archive: Archive
-  /** Resolves when the catalogue was held against the logs and interrupted archiving was finished. */
+  /** Resolves when the catalog was held against the logs and interrupted archiving was finished. */
   readonly caughtUp: Promise<CatchUp>
-  /** A crash touched very many conversations: which of them have work left is known when the catalogue has caught up. */
+  /** A crash touched very many conversations: which of them have work left is known when the catalog has caught up. */
   readonly isBehind: boolean
   private closing: Promise<void> | undefined
   private readonly closeBegun = Promise.withResolvers<void>()
@@ -89,7 +89,7 @@ export class Store {
   }
 
   /**
-   * Opens the directory as its one writer. Conversations that a crash touched are in the catalogue when it resolves; if
+   * Opens the directory as its one writer. Conversations that a crash touched are in the catalog when it resolves; if
    * they are very many, when it has caught up: until then lists say `rebuilding`.
    */
   static async open(options: StoreOptions): Promise<Store> {

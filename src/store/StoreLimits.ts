@@ -30,26 +30,26 @@ export const limits = {
 
   listItemsMax: 200,
   listItemsDefault: 50,
-  /** Longer texts are cut in the catalogue. */
+  /** Longer texts are cut in the catalog. */
   titleCharsMax: 200,
   labelsMax: 64,
   labelCharsMax: 128,
   queryCharsMax: 200,
-  /** Catalogue rows are written this long after a change, all that are due together. */
+  /** Catalog rows are written this long after a change, all that are due together. */
   catalogFlushMs: 200,
   /** Between two writes of one row by itself; somebody who asks for a list does not wait for it. */
   catalogRowEveryMs: 1_000,
-  /** Files of a damaged catalogue that are replaced in a row; then it is kept in memory until the next start. */
+  /** Files of a damaged catalog that are replaced in a row; then it is kept in memory until the next start. */
   catalogFilesMax: 3,
   /** Rows written in one go, so that nothing else waits long. */
   catalogSliceRows: 128,
-  /** Runes that wait to be folded; beyond them the catalogue reads from the log instead. */
+  /** Runes that wait to be folded; beyond them the catalog reads from the log instead. */
   catalogPendingRunes: 50_000,
   /** Folded rows kept in memory; beyond them the oldest unchanged ones are read again when needed. */
   catalogResidentRows: 1024,
   /** Conversations that a crash touched whose rows are put right before the store is open; of more, all of them after. */
   suspectsAtOpenMax: 1000,
-  /** Logs that are read at once while the catalogue catches up. */
+  /** Logs that are read at once while the catalog catches up. */
   catalogReaders: 4,
   /** Agents and their inputs that the fold of a row remembers, and open calls; the oldest go first. */
   rowItemsMax: 512,

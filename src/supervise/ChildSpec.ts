@@ -1,4 +1,4 @@
-// What a supervisor knows of a child before it runs: data, not behaviour. The defaults are those of the process
+// What a supervisor knows of a child before it runs: data, not behavior. The defaults are those of the process
 // supervisors this design follows: three restarts within five seconds, then whoever is above decides.
 
 export type RestartKind =

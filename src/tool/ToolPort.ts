@@ -1,5 +1,5 @@
 // What a turn needs from tools: which exist, whether a call may run, and running it. The turn engine owns the
-// order and the record; a tool owns nothing but its work. `run` must honour the signal: an aborted call is
+// order and the record; a tool owns nothing but its work. `run` must honor the signal: an aborted call is
 // over, and whatever it started is gone with it.
 import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"

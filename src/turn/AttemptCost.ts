@@ -7,11 +7,11 @@ import type { Usage as ProviderUsage } from "../provider/Provider.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
-import type { Allowance } from "./BudgetReservation.ts"
+import type { BudgetReservation } from "./BudgetReservation.ts"
 import type { Models } from "./Models.ts"
 import type { Estimate } from "./Spending.ts"
 
-export interface PurseOptions extends Allowance {
+export interface AttemptCostOptions extends BudgetReservation {
   readonly models: Models
 }
 
@@ -26,14 +26,14 @@ const inputOnly = (tokens: number): ProviderUsage => ({
   reasoning_tokens: 0
 })
 
-export class Purse {
-  private readonly options: PurseOptions
+export class AttemptCost {
+  private readonly options: AttemptCostOptions
   private readonly agentId: AgentId
   private readonly fullName: string
   private used: Usage | undefined
   private giveBack: () => void = () => undefined
 
-  constructor(options: PurseOptions, payer: { readonly agentId: AgentId; readonly fullName: string }) {
+  constructor(options: AttemptCostOptions, payer: { readonly agentId: AgentId; readonly fullName: string }) {
     this.options = options
     this.agentId = payer.agentId
     this.fullName = payer.fullName
@@ -41,9 +41,9 @@ export class Purse {
 
   /** The most that a call is expected to use. */
   estimate(request: ModelRequest): Estimate {
-    const { catalogue } = this.options.models
-    const usage = worstCaseUsage(request, catalogue.lookup(this.fullName))
-    const cost = catalogue.cost(this.fullName, usage)
+    const { catalog } = this.options.models
+    const usage = worstCaseUsage(request, catalog.lookup(this.fullName))
+    const cost = catalog.cost(this.fullName, usage)
     return {
       tokens: usage.input_tokens + usage.output_tokens,
       micro_usd: cost._tag === "Known" ? cost.microUsd : 0,
@@ -54,7 +54,7 @@ export class Purse {
   /** A budget in dollars stands above this call, and the price of its model is not known: it could not be held. */
   get isUnheld(): boolean {
     const { commands, models } = this.options
-    if (models.catalogue.lookup(this.fullName).price !== undefined) return false
+    if (models.catalog.lookup(this.fullName).price !== undefined) return false
     const state = commands.state()
     const above = pathOf(state, this.agentId).map((id) => agentOf(state, id)?.budget)
     return [state.session.config.budget, ...above].some((budget) => budget?.usd !== undefined)
@@ -62,10 +62,10 @@ export class Purse {
 
   /** What a request is charged with where its answer is cut off before anybody has counted. */
   requestEstimate(request: ModelRequest): RequestEstimate {
-    const { catalogue } = this.options.models
+    const { catalog } = this.options.models
     const input = inputOnly(estimateInputTokens(request))
-    const cost = catalogue.cost(this.fullName, input)
-    const withOutput = catalogue.cost(this.fullName, { ...input, output_tokens: million })
+    const cost = catalog.cost(this.fullName, input)
+    const withOutput = catalog.cost(this.fullName, { ...input, output_tokens: million })
     const { input_tokens } = input
     if (cost._tag === "Unknown" || withOutput._tag === "Unknown") return { input_tokens }
     return {
@@ -77,7 +77,7 @@ export class Purse {
 
   /** What a provider has said, as runes carry it. */
   told(usage: ProviderUsage): Usage {
-    const cost = this.options.models.catalogue.cost(this.fullName, usage)
+    const cost = this.options.models.catalog.cost(this.fullName, usage)
     return {
       input_tokens: usage.input_tokens,
       output_tokens: usage.output_tokens,

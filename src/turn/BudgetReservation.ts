@@ -6,7 +6,7 @@ import type { AgentId } from "../rune/Ids.ts"
 import { type Commands, offer } from "./Commands.ts"
 import type { Admission, Estimate, Spending } from "./Spending.ts"
 
-export interface Allowance {
+export interface BudgetReservation {
   readonly commands: Commands
   readonly spending: Spending
   readonly nowMs: () => number
@@ -15,8 +15,8 @@ export interface Allowance {
 type Outcome<A> = { readonly _tag: "Done"; readonly value: A | undefined } | { readonly _tag: "Wait"; since: number }
 
 /** Runs the body with what it may need reserved. Nothing runs, and nothing comes back, without a budget. */
-export const withAllowance = <A, E>(
-  allowance: Allowance,
+export const withBudgetReservation = <A, E>(
+  allowance: BudgetReservation,
   agentId: AgentId,
   wanted: Estimate,
   body: Effect.Effect<A, E>

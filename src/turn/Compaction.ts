@@ -19,8 +19,8 @@ import {
   newProgress,
   Summarizer,
   type SummarizerOptions,
-  type SummaryProgress,
-  type SummaryPurse
+  type SummaryCost,
+  type SummaryProgress
 } from "./Summarizer.ts"
 import { itemChars, summaryCharsMax } from "./SummaryText.ts"
 import { limits } from "./TurnLimits.ts"
@@ -32,7 +32,7 @@ export const NO_HEADROOM = "compaction_without_headroom"
 export interface CompactionPlace {
   readonly agentId: AgentId
   readonly resolved: ResolvedModel
-  readonly purse: SummaryPurse
+  readonly attemptCost: SummaryCost
 }
 
 /** The latest point to cut at that leaves about `keepChars` of the newest part; nothing when there is none. */
@@ -81,12 +81,12 @@ export class Compaction {
    * smaller, because there is something to sum up, which is done before it, or a message of which less can be sent.
    */
   noteExceeded(agentId: AgentId, resolved: ResolvedModel, error: ProviderError, request: ModelRequest): boolean {
-    const { catalogue } = this.options.models
-    catalogue.learnSize(resolved.fullName, sizeFromRefusal(error, estimateInputTokens(request)))
+    const { catalog } = this.options.models
+    catalog.learnSize(resolved.fullName, sizeFromRefusal(error, estimateInputTokens(request)))
     const agent = agentOf(this.options.commands.state(), agentId)
     const canCut = agent !== undefined && choosePoint(agent, this.keepChars(resolved)) !== undefined
     if (canCut) this.overfull.add(agentId)
-    return canCut || hasLongMessage(request, messageCharsMax(catalogue, resolved.fullName))
+    return canCut || hasLongMessage(request, messageCharsMax(catalog, resolved.fullName))
   }
 
   /**
@@ -100,7 +100,7 @@ export class Compaction {
   ): Effect.Effect<ModelRequest, ProviderError | NotWanted> {
     return Effect.gen({ self: this }, function* () {
       const { agentId, resolved } = place
-      const { contextTokens, isSizeAssumed } = this.options.models.catalogue.lookup(resolved.fullName)
+      const { contextTokens, isSizeAssumed } = this.options.models.catalog.lookup(resolved.fullName)
       let mustCut = this.overfull.has(agentId)
       // A model that nobody knows is asked: only it can say what is too much for it.
       if (!mustCut && isSizeAssumed === true) return request
@@ -123,7 +123,7 @@ export class Compaction {
   }
 
   private keepChars(resolved: ResolvedModel): number {
-    const { contextTokens } = this.options.models.catalogue.lookup(resolved.fullName)
+    const { contextTokens } = this.options.models.catalog.lookup(resolved.fullName)
     return contextTokens * limits.compactKeep * limits.charsPerToken
   }
 
@@ -150,7 +150,7 @@ export class Compaction {
       }
       const summary = yield* this.summaryOf(place, agent, { upto, tools: request.tools, contextTokens })
       const tokensBefore = estimateInputTokens(request)
-      const cost = { tokens_before: tokensBefore, ...place.purse.takeSettled() }
+      const cost = { tokens_before: tokensBefore, ...place.attemptCost.takeSettled() }
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, ...cost } as const
       const accepted = yield* Effect.promise(() => offer(commands, command))
       this.begun.delete(agentId)
@@ -159,7 +159,7 @@ export class Compaction {
   }
 
   private summaryOf(
-    { agentId, purse, resolved }: CompactionPlace,
+    { agentId, attemptCost, resolved }: CompactionPlace,
     agent: AgentState,
     cut: { readonly upto: number; readonly tools: ModelRequest["tools"]; readonly contextTokens: number }
   ): Effect.Effect<string, ProviderError | NotWanted> {
@@ -173,6 +173,6 @@ export class Compaction {
     const shareChars = Math.floor(contextTokens * limits.summaryShare * limits.charsPerToken)
     // The input stays where it is: no summary stands for it.
     const charsMax = Math.min(shareChars, summaryCharsMax(old.filter((item) => item !== input)))
-    return this.summarizer.summarize({ agent, resolved, purse, tools, progress }, old, charsMax)
+    return this.summarizer.summarize({ agent, resolved, attemptCost, tools, progress }, old, charsMax)
   }
 }

@@ -1,7 +1,7 @@
 // A message that is too long for its model: the request has its beginning and its end, and says under which name a tool
 // reads all of it. The log keeps the message as it is; whoever has a larger model is sent more of it.
 import type { Message, ModelRequest } from "../provider/Canonical.ts"
-import type { Catalogue } from "../provider/ModelCatalog.ts"
+import type { ModelCatalog } from "../provider/ModelCatalog.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { shortText } from "../rune/Media.ts"
 import { limits } from "./TurnLimits.ts"
@@ -9,8 +9,8 @@ import { limits } from "./TurnLimits.ts"
 export type KeepText = (text: string) => Promise<BlobRef>
 
 /** Characters that one message may have for a model; no limit while nobody knows its size. */
-export const messageCharsMax = (catalogue: Catalogue, fullName: string): number => {
-  const { contextTokens, isSizeAssumed } = catalogue.lookup(fullName)
+export const messageCharsMax = (catalog: ModelCatalog, fullName: string): number => {
+  const { contextTokens, isSizeAssumed } = catalog.lookup(fullName)
   return isSizeAssumed === true
     ? Number.POSITIVE_INFINITY
     : Math.floor(contextTokens * limits.messageShare * limits.charsPerToken)

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { effectiveLimits, llmRetryDelayMs } from "../machine/MachineLimits.ts"
 import { agentOf } from "../machine/view/Select.ts"
-import type { Effect as Pending } from "../machine/work/PendingWork.ts"
+import type { PendingWork } from "../machine/work/PendingWork.ts"
 import type { PromptPort } from "../prompt/PromptPort.ts"
 import { call } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
@@ -17,8 +17,8 @@ import type { IdSource } from "../rune/IdSource.ts"
 import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { Usage } from "../rune/kinds/shared.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
-import { Purse } from "./AttemptCost.ts"
-import { type Allowance, withAllowance } from "./BudgetReservation.ts"
+import { AttemptCost } from "./AttemptCost.ts"
+import { type BudgetReservation, withBudgetReservation } from "./BudgetReservation.ts"
 import { chargeOf } from "./Charge.ts"
 import { ask, offer } from "./Commands.ts"
 import { type Compaction, NO_HEADROOM } from "./Compaction.ts"
@@ -27,11 +27,11 @@ import { hasAttachments } from "./MediaParts.ts"
 import { responseItems } from "./Messages.ts"
 import { turnRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
-import { announce } from "./RequestIntent.ts"
-import { Listener, type ListenerOptions } from "./StreamReader.ts"
+import { recordIntent } from "./RequestIntent.ts"
+import { StreamReader, type StreamReaderOptions } from "./StreamReader.ts"
 import { offerComplaints, offerTools, type ToolOffer } from "./ToolOffer.ts"
 
-export interface ModelCallOptions extends ListenerOptions, Allowance {
+export interface ModelCallOptions extends StreamReaderOptions, BudgetReservation {
   readonly models: Models
   readonly tools: ToolPort
   /** What agents are told about where they work; nothing, without one. */
@@ -44,14 +44,14 @@ export interface ModelCallOptions extends ListenerOptions, Allowance {
   readonly random: () => number
 }
 
-type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
+type CallModel = Extract<PendingWork, { readonly _tag: "CallModel" }>
 
 /** One attempt at the call, and what it has heard so far. */
 interface Attempt {
   readonly pending: CallModel
   readonly resolved: ResolvedModel
   readonly requestId: RequestId
-  readonly purse: Purse
+  readonly attemptCost: AttemptCost
   /** What the model is offered, and people were told of. */
   readonly tools: ToolOffer["offered"]
 }
@@ -62,7 +62,7 @@ const buildRequest = (options: ModelCallOptions, { pending, requestId, resolved,
   // An agent that is gone sends nothing: the request is only measured, and refused when it is announced.
   if (agent === undefined) return { requestId, model: resolved.model, messages: [] }
   const { attempt, turn_id: turnId } = pending
-  const { files = false, images = false } = options.models.catalogue.lookup(resolved.fullName)
+  const { files = false, images = false } = options.models.catalog.lookup(resolved.fullName)
   const sight = { files, images }
   return turnRequest(state, agent, { requestId, resolved, tools, turnId, attempt, sight })
 }
@@ -72,10 +72,10 @@ const shortened = (
   { keepOutput, models }: ModelCallOptions,
   { fullName }: ResolvedModel,
   request: ModelRequest
-): Promise<ModelRequest> => withShortMessages(request, messageCharsMax(models.catalogue, fullName), keepOutput)
+): Promise<ModelRequest> => withShortMessages(request, messageCharsMax(models.catalog, fullName), keepOutput)
 
 /** Makes the answer durable, with everything it asks for. */
-const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, stopReason: StopReason) =>
+const receive = (options: ModelCallOptions, attempt: Attempt, heard: StreamReader, stopReason: StopReason) =>
   Effect.gen(function* () {
     const { pending, resolved, requestId } = attempt
     const { commands, tools } = options
@@ -94,23 +94,23 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: Listener, s
       })
     )
     if (refusal?.code !== "limit_exceeded") return
-    if (heard.usage !== undefined) attempt.purse.settle(attempt.purse.told(heard.usage))
+    if (heard.usage !== undefined) attempt.attemptCost.settle(attempt.attemptCost.told(heard.usage))
     const message = `the answer cannot be kept: ${refusal.message}`
     return yield* providerError({ kind: "malformed_response", provider: origin.provider, message, retryable: false })
   })
 
 interface Spoken {
-  readonly heard: Listener
+  readonly heard: StreamReader
   readonly stopReason: StopReason
 }
 
 /** The call itself, inside the provider's limiter and breaker. */
 const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelRequest) =>
   Effect.gen(function* () {
-    const { pending, purse, requestId, resolved } = attempt
-    const estimate = purse.requestEstimate(request)
-    yield* announce(options.commands, { agentId: pending.agent_id, resolved, purse, requestId, estimate })
-    const heard = new Listener(options, pending, attempt)
+    const { pending, attemptCost, requestId, resolved } = attempt
+    const estimate = attemptCost.requestEstimate(request)
+    yield* recordIntent(options.commands, { agentId: pending.agent_id, resolved, attemptCost, requestId, estimate })
+    const heard = new StreamReader(options, pending, attempt)
     const { llmFirstEventMs: firstEventMs, llmIdleMs: idleMs } = effectiveLimits(
       options.commands.state().session.config
     )
@@ -120,7 +120,7 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
       // The final repeats every word; after a failure the words so far are all there is.
       Effect.tapError((error) => {
         const { chars, told } = heard
-        purse.settle(chargeOf(error, { estimate, told: told.usage ?? null, chars }))
+        attemptCost.settle(chargeOf(error, { estimate, told: told.usage ?? null, chars }))
         return Effect.promise(() => heard.finish())
       }),
       Effect.ensuring(Effect.sync(() => heard.close())),
@@ -201,7 +201,7 @@ const instructed = (options: ModelCallOptions, pending: CallModel, fullName: str
   const { commands, models, prompts } = options
   if (prompts === undefined) return Effect.void
   const { agent_id: agentId } = pending
-  const { contextTokens } = models.catalogue.lookup(fullName)
+  const { contextTokens } = models.catalog.lookup(fullName)
   return Effect.promise(async (signal) => {
     const told = await prompts.news({ state: commands.state(), agentId, contextTokens, signal })
     if (told !== undefined && !signal.aborted)
@@ -224,17 +224,17 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
     const found = options.models.resolve(pending.model)
     if (Result.isFailure(found)) return yield* reportFailure(options, pending, found.failure)
     const resolved = found.success
-    const purse = new Purse(options, { agentId: pending.agent_id, fullName: resolved.fullName })
-    if (purse.isUnheld) return yield* reportFailure(options, pending, priceUnknown(resolved))
+    const attemptCost = new AttemptCost(options, { agentId: pending.agent_id, fullName: resolved.fullName })
+    if (attemptCost.isUnheld) return yield* reportFailure(options, pending, priceUnknown(resolved))
     yield* toolsReady(options, pending)
     const tools = yield* offerAndTell(options, pending)
-    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), purse, tools }
+    const attempt: Attempt = { pending, resolved, requestId: makeRequestId(options.ids), attemptCost, tools }
     // Summing up takes notes with it: what they said is told again.
     const build = Effect.map(instructed(options, pending, resolved.fullName), () =>
       buildRequest(options, attempt)
     ).pipe(Effect.flatMap((made) => Effect.promise(() => shortened(options, resolved, made))))
     const request = yield* build
-    const place = { agentId: pending.agent_id, resolved, purse }
+    const place = { agentId: pending.agent_id, resolved, attemptCost }
     const spoken = options.compaction.ensureRoom(place, request, build).pipe(
       Effect.flatMap((fitting) =>
         options.models.run(resolved.provider.name, options.commands.conversationId, speak(options, attempt, fitting))
@@ -245,9 +245,9 @@ export const callModel = (options: ModelCallOptions, pending: CallModel): Effect
       Effect.catchTags({
         NotWanted: () => Effect.void,
         ProviderError: (error) =>
-          reportFailure(options, pending, judged(options, attempt, error, request), purse.takeSettled())
+          reportFailure(options, pending, judged(options, attempt, error, request), attemptCost.takeSettled())
       }),
-      Effect.ensuring(Effect.sync(() => purse.close()))
+      Effect.ensuring(Effect.sync(() => attemptCost.close()))
     )
-    yield* withAllowance(options, pending.agent_id, purse.estimate(request), spoken)
+    yield* withBudgetReservation(options, pending.agent_id, attemptCost.estimate(request), spoken)
   })

@@ -2,7 +2,7 @@
 // circuit breaker that everybody shares.
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Catalogue } from "../provider/ModelCatalog.ts"
+import type { ModelCatalog } from "../provider/ModelCatalog.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { Registry, ResolvedModel } from "../provider/Registry.ts"
 import {
@@ -27,8 +27,8 @@ export class Models {
     this.registry = registry
   }
 
-  get catalogue(): Catalogue {
-    return this.registry.catalogue
+  get catalog(): ModelCatalog {
+    return this.registry.catalog
   }
 
   get defaultModel(): string {

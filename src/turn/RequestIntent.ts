@@ -5,22 +5,22 @@ import * as Effect from "effect/Effect"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { AgentId, RequestId } from "../rune/Ids.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
-import type { Purse } from "./AttemptCost.ts"
+import type { AttemptCost } from "./AttemptCost.ts"
 import { type Commands, offer } from "./Commands.ts"
 
 /** The machine does not want the call any more: nothing was sent, and nothing went wrong. */
 export class NotWanted extends Data.TaggedError("NotWanted") {}
 
-export interface Announcement {
+export interface RequestIntent {
   readonly agentId: AgentId
   readonly requestId: RequestId
   readonly resolved: ResolvedModel
-  readonly purse: Pick<Purse, "takeSettled">
+  readonly attemptCost: Pick<AttemptCost, "takeSettled">
   readonly estimate: RequestEstimate
   readonly purpose?: "summary"
 }
 
-export const announce = (commands: Commands, call: Announcement): Effect.Effect<void, NotWanted> =>
+export const recordIntent = (commands: Commands, call: RequestIntent): Effect.Effect<void, NotWanted> =>
   Effect.flatMap(
     Effect.promise(() =>
       offer(commands, {
@@ -31,7 +31,7 @@ export const announce = (commands: Commands, call: Announcement): Effect.Effect<
         model: call.resolved.model,
         estimate: call.estimate,
         ...(call.purpose === undefined ? {} : { purpose: call.purpose }),
-        ...call.purse.takeSettled()
+        ...call.attemptCost.takeSettled()
       })
     ),
     (accepted) => (accepted ? Effect.void : Effect.fail(new NotWanted()))

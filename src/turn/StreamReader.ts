@@ -2,12 +2,12 @@
 // the end. An answer that grows beyond what the log can hold ends the call.
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { Effect as Pending } from "../machine/work/PendingWork.ts"
+import type { PendingWork } from "../machine/work/PendingWork.ts"
 import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { RequestId } from "../rune/Ids.ts"
 import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
-import type { Purse } from "./AttemptCost.ts"
+import type { AttemptCost } from "./AttemptCost.ts"
 import { Coalescer } from "./Coalescer.ts"
 import { type Commands, offer } from "./Commands.ts"
 import type { Streams } from "./Streams.ts"
@@ -16,12 +16,12 @@ import { limits } from "./TurnLimits.ts"
 /** What is heard, and who pays for it. */
 export interface Heard {
   readonly requestId: RequestId
-  readonly purse: Pick<Purse, "told">
+  readonly attemptCost: Pick<AttemptCost, "told">
 }
 
-type CallModel = Extract<Pending, { readonly _tag: "CallModel" }>
+type CallModel = Extract<PendingWork, { readonly _tag: "CallModel" }>
 
-export interface ListenerOptions {
+export interface StreamReaderOptions {
   readonly commands: Commands
   readonly streams: Streams
   /** Gathers deltas for this long; 0 makes every one a rune. */
@@ -33,8 +33,8 @@ export interface ListenerOptions {
 /** Bytes of a text inside a JSON string. */
 const jsonBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2
 
-export class Listener {
-  private readonly options: ListenerOptions
+export class StreamReader {
+  private readonly options: StreamReaderOptions
   private readonly pending: CallModel
   private readonly text: Coalescer
   private readonly reasoning: Coalescer
@@ -42,18 +42,18 @@ export class Listener {
   private bytes = 0
   readonly calls = new Map<string, ToolCallEvent["parsed"]>()
   private readonly requestId: RequestId
-  private readonly purse: Pick<Purse, "told">
+  private readonly attemptCost: Pick<AttemptCost, "told">
   private isTold = true
   final: AssistantFinal | undefined
   usage: Usage | undefined
   /** Characters of text and reasoning. */
   chars = 0
 
-  constructor(options: ListenerOptions, pending: CallModel, { purse, requestId }: Heard) {
+  constructor(options: StreamReaderOptions, pending: CallModel, { attemptCost, requestId }: Heard) {
     this.options = options
     this.pending = pending
     this.requestId = requestId
-    this.purse = purse
+    this.attemptCost = attemptCost
     this.text = this.gather("AppendText")
     this.reasoning = this.gather("AppendReasoning")
     options.streams.add(this)
@@ -72,7 +72,7 @@ export class Listener {
 
   /** What the provider has said that the answer uses, as runes carry it. */
   get told(): { readonly usage?: RuneUsage } {
-    return this.usage === undefined ? {} : { usage: this.purse.told(this.usage) }
+    return this.usage === undefined ? {} : { usage: this.attemptCost.told(this.usage) }
   }
 
   /** Fails when the answer has become too large to be kept. */

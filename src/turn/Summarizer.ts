@@ -18,12 +18,12 @@ import type { ResolvedModel } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
-import type { Purse } from "./AttemptCost.ts"
+import type { AttemptCost } from "./AttemptCost.ts"
 import { chargeOf, nothingUsed } from "./Charge.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
-import { announce, type NotWanted } from "./RequestIntent.ts"
+import { type NotWanted, recordIntent } from "./RequestIntent.ts"
 import type { Streams } from "./Streams.ts"
 import {
   asText,
@@ -44,13 +44,13 @@ export interface SummarizerOptions {
   readonly streams: Streams
 }
 
-export type SummaryPurse = Pick<Purse, "hasRoomFor" | "requestEstimate" | "told" | "settle" | "takeSettled">
+export type SummaryCost = Pick<AttemptCost, "hasRoomFor" | "requestEstimate" | "told" | "settle" | "takeSettled">
 
 /** What is summed up, for whom, and who pays. */
 export interface SummaryJob {
   readonly agent: AgentState
   readonly resolved: ResolvedModel
-  readonly purse: SummaryPurse
+  readonly attemptCost: SummaryCost
   readonly tools: ModelRequest["tools"]
   readonly progress: SummaryProgress
 }
@@ -72,7 +72,7 @@ interface Bounds extends Measure {
 }
 
 const promptOf = (charsMax: number): string =>
-  `Sum up the conversation so far for the assistant that will continue it: the goal, decisions and their reasons, facts learnt, files and commands that matter, every action with its outcome, what is done and what is left. Keep every fact of earlier summaries that still matters. Be specific and brief: at most ${charsMax} characters. Answer with text only and call no tool.`
+  `Sum up the conversation so far for the assistant that will continue it: the goal, decisions and their reasons, facts learned, files and commands that matter, every action with its outcome, what is done and what is left. Keep every fact of earlier summaries that still matters. Be specific and brief: at most ${charsMax} characters. Answer with text only and call no tool.`
 
 /**
  * Whether a failed summary is tried again with its model call. Where that would end the turn the stand-in is used, and
@@ -100,7 +100,7 @@ export class Summarizer {
   /** A summary of the items that is shorter than they are. */
   summarize(job: SummaryJob, items: Items, charsMax: number): Effect.Effect<string, ProviderError | NotWanted> {
     return Effect.suspend(() => {
-      const { contextTokens } = this.options.models.catalogue.lookup(job.resolved.fullName)
+      const { contextTokens } = this.options.models.catalog.lookup(job.resolved.fullName)
       const room = Math.floor(contextTokens * limits.summaryAt)
       const bare = estimateInputTokens(this.requestFor({ ...job, tools: undefined }, [], charsMax))
       const full = estimateInputTokens(this.requestFor(job, [], charsMax))
@@ -154,7 +154,7 @@ export class Summarizer {
       if (tokens > progress.pieceTokensMax) return yield* this.inPieces(job, piece, bounds)
       const charsMax = Math.min(bounds.charsMax, Math.max(limits.summaryPieceCharsMin, summaryCharsMax(piece)))
       const request = this.requestFor(hasCalls(piece) ? job : { ...job, tools: undefined }, piece, charsMax)
-      if (!job.purse.hasRoomFor(request)) return extract(piece, charsMax)
+      if (!job.attemptCost.hasRoomFor(request)) return extract(piece, charsMax)
       const told = yield* Effect.result(this.ask(job, request))
       const { commands } = this.options
       if (Result.isFailure(told)) {
@@ -175,12 +175,12 @@ export class Summarizer {
   /** Announced and charged like any call: what it used is on record with the next request, or with the summary. */
   private ask(job: SummaryJob, request: ModelRequest): Effect.Effect<string, ProviderError | NotWanted> {
     const { commands, models, streams } = this.options
-    const { purse, resolved } = job
+    const { attemptCost, resolved } = job
     const { agent_id: agentId } = job.agent
     const requestId = request.requestId as RequestId
-    const estimate = purse.requestEstimate(request)
+    const estimate = attemptCost.requestEstimate(request)
     const heard = new SummaryText()
-    const known = () => heard.known(estimate, purse)
+    const known = () => heard.known(estimate, attemptCost)
     const used = () => settlementOf(known()) ?? nothingUsed
     const gathering = {
       flush: () => {
@@ -194,11 +194,18 @@ export class Summarizer {
       streams.add(gathering)
       return call(resolved.provider, request, heard.sink, within)
     }).pipe(
-      Effect.tap(() => Effect.sync(() => purse.settle(known().told ?? used()))),
-      Effect.tapError((error) => Effect.sync(() => purse.settle(chargeOf(error, known())))),
+      Effect.tap(() => Effect.sync(() => attemptCost.settle(known().told ?? used()))),
+      Effect.tapError((error) => Effect.sync(() => attemptCost.settle(chargeOf(error, known())))),
       Effect.ensuring(Effect.sync(() => streams.delete(gathering)))
     )
-    const announced = announce(commands, { agentId, requestId, resolved, purse, estimate, purpose: "summary" })
+    const announced = recordIntent(commands, {
+      agentId,
+      requestId,
+      resolved,
+      attemptCost,
+      estimate,
+      purpose: "summary"
+    })
     return Effect.map(
       models.run(resolved.provider.name, commands.conversationId, Effect.andThen(announced, answered)),
       () => heard.text
@@ -219,7 +226,7 @@ class SummaryText {
     if (event.type === "assistant_delta" && this.text.length < limits.summaryCharsMax) this.text += event.content
   }
 
-  known(estimate: RequestEstimate, purse: Pick<Purse, "told">): Known {
-    return { estimate, told: this.usage === undefined ? null : purse.told(this.usage), chars: this.chars }
+  known(estimate: RequestEstimate, attemptCost: Pick<AttemptCost, "told">): Known {
+    return { estimate, told: this.usage === undefined ? null : attemptCost.told(this.usage), chars: this.chars }
   }
 }

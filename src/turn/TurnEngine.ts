@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import { callTimeoutMs, effectiveLimits } from "../machine/MachineLimits.ts"
 import type { CallState } from "../machine/State.ts"
 import { agentOf, batchOf, callOf, workspaceOf } from "../machine/view/Select.ts"
-import { mayRunNow, type TurnEffect as Pending } from "../machine/work/PendingWork.ts"
+import { mayRunNow, type TurnWork as Pending } from "../machine/work/PendingWork.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { type AgentInitOptions, initIssue } from "./AgentInit.ts"
-import { withAllowance } from "./BudgetReservation.ts"
+import { withBudgetReservation } from "./BudgetReservation.ts"
 import { type Commands, offer } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
 import { type HookRunOptions, runHook } from "./HookRun.ts"
@@ -63,7 +63,7 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
   Effect.suspend(() => {
     const begin = Effect.promise(() => startCall(options, pending.call_id))
     const isFirst = callOf(options.commands.state(), pending.call_id)?.attempt === 0
-    return isFirst ? withAllowance(options, pending.agent_id, oneCall, begin) : begin
+    return isFirst ? withBudgetReservation(options, pending.agent_id, oneCall, begin) : begin
   })
 
 /** Work that is interrupted is given a moment to say what became of it. */

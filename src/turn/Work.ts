@@ -1,5 +1,5 @@
 // Names for the pieces of work that pending effects stand for: one for machines, one for people.
-import type { Effect as Pending } from "../machine/work/PendingWork.ts"
+import type { PendingWork as Pending } from "../machine/work/PendingWork.ts"
 
 /** Routing and running a call are one piece of work: it must not start over when it moves from one to the other. */
 export const workId = (pending: Pending): string =>

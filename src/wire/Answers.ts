@@ -244,7 +244,7 @@ export const answers = {
   "conversation.list": Struct({
     items: List(ConversationItem),
     next_cursor: optional(Text),
-    /** The catalogue is being filled from the logs: conversations may be missing. */
+    /** The catalog is being filled from the logs: conversations may be missing. */
     rebuilding: optional(Schema.Literal(true))
   }),
   "conversation.get": ConversationSummary,

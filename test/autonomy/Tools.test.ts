@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import type { Tools } from "#src/autonomy/GoalContext.ts"
 import { limits } from "#src/autonomy/GoalLimits.ts"
 import { parseReview, specsToReview } from "#src/autonomy/Review.ts"
-import { endsTurn, partOf, withTeamTools } from "#src/autonomy/RoleTools.ts"
+import { endsTurn, partOf, withRoleTools } from "#src/autonomy/RoleTools.ts"
 import { agentTools } from "#src/autonomy/tools/Agents.ts"
 import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "#src/autonomy/tools/Plan.ts"
 import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
@@ -485,7 +485,7 @@ describe("agents that need help", () => {
 
 describe("the parts of a team", () => {
   const inner = functionTools([tool("read_file", async () => "r"), effectTool("write_file", async () => "w")])
-  const port = withTeamTools(inner, tools)
+  const port = withRoleTools(inner, tools)
   const story = new PlanStory().planned([task("a")]).carry("BeginTask")
   const worker = story.plan.tasks[0]!.agent_id!
   const names = (agentId: AgentId) => port.describe(story.state, agentId).map((one) => one.name)

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
-import { type KeeperOptions, WorktreeKeeper } from "#src/autonomy/WorktreeJanitor.ts"
+import { WorktreeJanitor, type WorktreeJanitorOptions } from "#src/autonomy/WorktreeJanitor.ts"
 import { openWorktree, worktreePath } from "#src/autonomy/Worktrees.ts"
 import { readWorktrees, writeWorktrees } from "#src/config/WorktreeFiles.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
@@ -37,22 +37,22 @@ const atWork = async () => {
 
 type Scene = Awaited<ReturnType<typeof atWork>>
 
-const keeperOf = ({ data, story }: Scene, more: Partial<KeeperOptions> = {}) => {
+const keeperOf = ({ data, story }: Scene, more: Partial<WorktreeJanitorOptions> = {}) => {
   const reports: Array<unknown> = []
-  const keeper = new WorktreeKeeper({
+  const janitor = new WorktreeJanitor({
     runner,
     conversations: { state: async () => story.state },
     goals: { read: () => readWorktrees(data), write: (goals) => writeWorktrees(data, goals) },
     onReport: (_goal, report) => void reports.push(report),
     ...more
   })
-  return { keeper, reports }
+  return { janitor, reports }
 }
 
-/** The keeper hears what happened since, and has done all it will. */
-const told = async (keeper: WorktreeKeeper, { story }: Scene): Promise<void> => {
-  keeper.notice(story.runes)
-  await keeper.settled()
+/** The janitor hears what happened since, and has done all it will. */
+const told = async (janitor: WorktreeJanitor, { story }: Scene): Promise<void> => {
+  janitor.notice(story.runes)
+  await janitor.settled()
 }
 
 const stopped = ({ story }: Scene): void => {
@@ -63,14 +63,14 @@ describe("worktrees of a goal", () => {
   it("stay while it is pursued and while an agent of it lives, and go when the last one is gone", async () => {
     const scene = await atWork()
     const { place, story, worker, workspace } = scene
-    const { keeper, reports } = keeperOf(scene)
-    await told(keeper, scene)
+    const { janitor, reports } = keeperOf(scene)
+    await told(janitor, scene)
     expect(readWorktrees(scene.data)).toEqual([{ conversation_id: story.conversationId, plan_id: planId, workspace }])
     stopped(scene)
-    await told(keeper, scene)
+    await told(janitor, scene)
     expect(existsSync(place)).toBe(true)
     story.carry("Dismiss")
-    await told(keeper, scene)
+    await told(janitor, scene)
     expect(existsSync(join(workspace, ".echs"))).toBe(false)
     expect(refsIn(workspace)).toBe(`refs/echs/kept/${worker}\n`)
     expect(reports).toEqual([{ kept: [`refs/echs/kept/${worker}`], left: [] }])
@@ -80,40 +80,40 @@ describe("worktrees of a goal", () => {
 
   it("go when the conversation is closed", async () => {
     const scene = await atWork()
-    const { keeper } = keeperOf(scene)
-    await told(keeper, scene)
+    const { janitor } = keeperOf(scene)
+    await told(janitor, scene)
     scene.story.run({ _tag: "Close", reason: "enough" })
-    await told(keeper, scene)
+    await told(janitor, scene)
     expect(existsSync(scene.place)).toBe(false)
   })
 
   it("are found at the next start when the server died before they were gone", async () => {
     const scene = await atWork()
     const first = keeperOf(scene)
-    await told(first.keeper, scene)
-    await first.keeper.close()
+    await told(first.janitor, scene)
+    await first.janitor.close()
     stopped(scene)
     scene.story.carry("Dismiss")
-    first.keeper.notice(scene.story.runes)
-    await first.keeper.settled()
+    first.janitor.notice(scene.story.runes)
+    await first.janitor.settled()
     expect(existsSync(scene.place)).toBe(true)
     const second = keeperOf(scene)
-    await second.keeper.recover()
+    await second.janitor.recover()
     expect(existsSync(scene.place)).toBe(false)
     expect(refsIn(scene.workspace)).toBe(`refs/echs/kept/${scene.worker}\n`)
   })
 
   it("stay on the list where nothing would hold git, and where something cannot be kept", async () => {
     const scene = await atWork()
-    await told(keeperOf(scene).keeper, scene)
+    await told(keeperOf(scene).janitor, scene)
     stopped(scene)
     scene.story.carry("Dismiss")
-    await keeperOf(scene, { runner: new TestRunner({ contained: false }) }).keeper.recover()
+    await keeperOf(scene, { runner: new TestRunner({ contained: false }) }).janitor.recover()
     expect(existsSync(scene.place)).toBe(true)
     mkdirSync(join(scene.place, "inner"))
     gitWorkspace(join(scene.place, "inner"), { "b.txt": "b\n" })
-    const { keeper, reports } = keeperOf(scene)
-    await keeper.recover()
+    const { janitor, reports } = keeperOf(scene)
+    await janitor.recover()
     expect(reports).toEqual([{ kept: [], left: [scene.worker] }])
     expect(existsSync(join(scene.place, "inner", "b.txt"))).toBe(true)
     expect(readWorktrees(scene.data)).toHaveLength(1)
@@ -127,7 +127,7 @@ describe("worktrees of a goal", () => {
       asked.push(id)
       return plain.story.state
     }
-    await told(keeperOf(plain, { conversations: { state } }).keeper, plain)
+    await told(keeperOf(plain, { conversations: { state } }).janitor, plain)
     expect(asked).toEqual([])
     writeFileSync(join(scene.data, "worktrees.json"), '[{"plan_id": 1}, "x", ')
     expect(readWorktrees(scene.data)).toEqual([])

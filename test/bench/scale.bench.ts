@@ -54,7 +54,7 @@ export const startRows = ({ dirty, empty }: Starts, kept: Kept): ReadonlyArray<R
     ...startCostRow(none, empty),
     aimedRow(startRow(many, dirty), { atMost: 3000 }),
     ...startCostRow(many, dirty),
-    { name: `${many}, until the catalogue was held against the logs`, value: kept.caughtUpMs, unit: "ms" },
+    { name: `${many}, until the catalog was held against the logs`, value: kept.caughtUpMs, unit: "ms" },
     aimedRow(
       { name: `acknowledged conversations missing ${of}`, value: kept.missing, unit: "conversations" },
       { atMost: 0 }

@@ -44,7 +44,7 @@ describe("the demo as a process", () => {
     })
   const echs = (...args: ReadonlyArray<string>) => echsIn({}, args)
 
-  it("shows the sequence, without colour in a pipe, and cleans up", () => {
+  it("shows the sequence, without color in a pipe, and cleans up", () => {
     const run = echs()
     expect(run.status, run.stderr + run.stdout).toBe(0)
     const places = [

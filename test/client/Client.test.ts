@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { backoffMs } from "#src/client/Backoff.ts"
 import { Client, type ClientOptions, type ConnectionChange, clientLimits, type TailItem } from "#src/client/Client.ts"
 import { Feed } from "#src/client/Feed.ts"
-import { EverythingPosition } from "#src/client/Position.ts"
+import { AllPosition } from "#src/client/Position.ts"
 import { type AnyRune, readingOperations } from "#src/client/Wire.ts"
 import { operationNames, operations } from "#src/wire/Operations.ts"
 import { WireServer } from "../support/client/wireServer.ts"
@@ -499,7 +499,7 @@ describe("a tail of everything", () => {
   })
 
   it("ends when it would have to remember more places than it may", { timeout: 30_000 }, () => {
-    const position = new EverythingPosition(0)
+    const position = new AllPosition(0)
     const runeOf = (id: number) =>
       ({ conversation_id: `c${id}`, event_id: 1, kind: "turn.started" }) as unknown as AnyRune
     const take = (id: number) => position.take({ sub: "e", rune: runeOf(id) })

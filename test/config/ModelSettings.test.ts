@@ -1,11 +1,11 @@
 // Goal: what the settings say of a model is what the server goes by, and what makes no sense is named. Method: a data
-// directory with a config.json, read into settings, and the catalogue made of them.
+// directory with a config.json, read into settings, and the catalog made of them.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { serverSettings } from "#src/config/Settings.ts"
-import { makeCatalogue, unknownModel } from "#src/provider/ModelCatalog.ts"
+import { makeModelCatalog, unknownModel } from "#src/provider/ModelCatalog.ts"
 
 let directory: string
 beforeEach(() => {
@@ -29,9 +29,9 @@ describe("models in the settings", () => {
       },
       "local/other": { context_tokens: 65_536 }
     })
-    const catalogue = makeCatalogue(models)
+    const catalog = makeModelCatalog(models)
     const price = { input: 500_000, cachedInput: 500_000, cacheWrite: 500_000, output: 2_000_000 }
-    expect(catalogue.lookup("local/large")).toEqual({
+    expect(catalog.lookup("local/large")).toEqual({
       known: true,
       isSizeAssumed: false,
       contextTokens: 131_072,
@@ -39,7 +39,7 @@ describe("models in the settings", () => {
       thinking: "none",
       price
     })
-    expect(catalogue.lookup("local/other")).toEqual({
+    expect(catalog.lookup("local/other")).toEqual({
       ...unknownModel,
       known: true,
       contextTokens: 65_536,

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { limits } from "#src/conversation/ConversationLimits.ts"
-import { type Household, Resident } from "#src/conversation/LoadedConversation.ts"
+import { LoadedConversation, type RuntimeServices } from "#src/conversation/LoadedConversation.ts"
 import { isUnread, packState, unpackState } from "#src/conversation/PackedTranscript.ts"
 import { snapshotPort } from "#src/conversation/SnapshotStore.ts"
 import { summaryOf } from "#src/conversation/Summary.ts"
@@ -86,7 +86,7 @@ it("a short transcript is written as it is, and so is none", async () => {
 })
 
 describe("a snapshot", () => {
-  const household: Household = {
+  const services: RuntimeServices = {
     actor: { sink: new HandSink(), ids: seededIdSource(1), clock: { nowMs: () => 0 }, mailboxMax: 1 },
     reactor: { intensity: { restartsMax: 0, withinMs: 1 } },
     workers: () => ({ perform: () => Effect.void }),
@@ -98,7 +98,7 @@ describe("a snapshot", () => {
   /** The growth from which on a snapshot is due, of a conversation whose last one was at `snapshotAt`. */
   const dueAfter = (snapshotAt: number, more: { readonly chars?: number; readonly story?: Story } = {}): number => {
     const { chars = 0, story = new Story().ready() } = more
-    const resident = new Resident(household, story.state)
+    const resident = new LoadedConversation(services, story.state)
     resident.snapshotAt = snapshotAt
     resident.snapshotChars = chars
     for (let grown = 1; ; grown++) {

@@ -6,11 +6,11 @@ import { beforeEach, describe, expect, it } from "vitest"
 import { Reactor, type ReactorHost } from "#src/conversation/Reactor.ts"
 import type { Command } from "#src/machine/Command.ts"
 import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
-import type { Effect as Pending } from "#src/machine/work/PendingWork.ts"
+import type { PendingWork } from "#src/machine/work/PendingWork.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { callItem, readTool, Story, shellTool } from "../support/story.ts"
 
-type Work = (pending: Pending) => Effect.Effect<void>
+type Work = (pending: PendingWork) => Effect.Effect<void>
 
 let story: Story
 let started: Array<string>

@@ -39,8 +39,8 @@ const replies: ReadonlyArray<ReplySpec> = [
   onWord("write", "write_file", { path: "a.txt", content: "one\n" }),
   onWord("again", "write_file", { path: "b.txt", content: "two\n" }),
   onWord("outside", "write_file", { path: "../c.txt", content: "no\n" }),
-  onWord("question", "ask_user", { question: "Which colour?", options: ["red", "blue"] }),
-  onWord("cheat", "ask_user", { question: "Which colour?", answer: "mine" }),
+  onWord("question", "ask_user", { question: "Which color?", options: ["red", "blue"] }),
+  onWord("cheat", "ask_user", { question: "Which color?", answer: "mine" }),
   always(say("done"))
 ]
 
@@ -410,7 +410,7 @@ describe("ask_user", () => {
     const socket = await connect()
     const id = await create(socket, { policy: { mode: "full_access" } })
     const item = await asked(socket, id, "question")
-    expect(item).toMatchObject({ tool_name: "ask_user", choices: ["once"], shown_as: { title: "Which colour?" } })
+    expect(item).toMatchObject({ tool_name: "ask_user", choices: ["once"], shown_as: { title: "Which color?" } })
     expect((await socket.error("approval.approve", answerOf(item))).code).toBe("bad_request")
     expect(echs(["approve", id])).toMatchObject({ code: 2 })
     expect(echs(["approve", id, "--answer", "blue"]).code).toBe(0)
@@ -426,7 +426,7 @@ describe("ask_user", () => {
     expect(declined?.["payload"]).toMatchObject({ status: "denied", error: { message: "no opinion" } })
     const third = await create(socket)
     const cheat = await asked(socket, third, "cheat")
-    await socket.ok("approval.approve", answerOf(cheat, { arguments: { question: "Which colour?", answer: "red" } }))
+    await socket.ok("approval.approve", answerOf(cheat, { arguments: { question: "Which color?", answer: "red" } }))
     const result = (await waitForEnd(socket, third)).find((rune) => rune["kind"] === "tool.result")
     expect(result?.["payload"]).toMatchObject({ status: "error", error: { code: "invalid_arguments" } })
   })

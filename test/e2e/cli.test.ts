@@ -248,7 +248,7 @@ describe("what cannot be", () => {
 })
 
 describe("a tail in a pipe", () => {
-  it("has no colour, goes on over a killed server, and ends with 130 on an interrupt", async () => {
+  it("has no color, goes on over a killed server, and ends with 130 on an interrupt", async () => {
     const { conversation_id: id } = json(["send", "--new", "--wait", "one"])
     const tail = startCommand(data, ["tail", id])
     await expect.poll(tail.stdout, { timeout: 20_000 }).toContain('"turn.completed"')

@@ -48,7 +48,7 @@ const shows = (screen: () => string) => expect.poll(screen, { timeout: 20_000, i
 const spinner = /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/
 
 describe.each([80, 200])("a tail at %i columns", (columns) => {
-  it("shows a line a rune, in colour, with progress while the model speaks, and leaves a clean terminal", async () => {
+  it("shows a line a rune, in color, with progress while the model speaks, and leaves a clean terminal", async () => {
     const { conversation_id: id } = await client.call("conversation.create", {
       model: "scripted/demo",
       workspace,
@@ -73,7 +73,7 @@ describe.each([80, 200])("a tail at %i columns", (columns) => {
       columns === 80 ? /› turn\.started +say much.*…$/ : /^ +\d+ \d\d:\d\d:\d\d › turn\.started +say much.*…$/
     )
     expect(lines.every((line) => [...line].length <= columns)).toBe(true)
-    expect(terminal.screen({ colours: true })).toContain("\u001b[")
+    expect(terminal.screen({ colors: true })).toContain("\u001b[")
     terminal.press("C-c")
     await shows(() => terminal.screen()).toContain("exit 130")
     const rest = terminal.screen().trimEnd().split("\n").slice(-2)

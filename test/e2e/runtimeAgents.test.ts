@@ -240,7 +240,7 @@ describe("a budget", () => {
     expect(runs).toBe(5)
   })
 
-  it("of money counts what the catalogue says a call costs", async () => {
+  it("of money counts what the catalog says a call costs", async () => {
     const world = await worlds.open({ tools: breaksFor(() => false), scenarios: work, models: priced })
     const talk = await world.create({ model: "scripted/work", budget: { usd: 0.000_001 } })
     await talk.post("go")

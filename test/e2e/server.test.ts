@@ -77,7 +77,7 @@ describe("a server process", () => {
     expect(kinds.filter((kind) => kind === "turn.completed")).toHaveLength(1)
   })
 
-  it("goes on with a turn also when its catalogue was damaged or is gone, and lists it again", async () => {
+  it("goes on with a turn also when its catalog was damaged or is gone, and lists it again", async () => {
     const data = newDirectory()
     const scenario = join(data, "..", `${data.split("/").at(-1)}.json`)
     writeFileSync(scenario, JSON.stringify(slow))

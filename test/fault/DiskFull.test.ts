@@ -25,7 +25,7 @@ const sizesOf = (rounds: number): ReadonlyArray<number> =>
 const judge = (report: FullDiskReport, bytes: number): void => {
   const where = `${bytes} bytes`
   expect(report.acknowledged, where).toBeGreaterThan(0)
-  if (report.opened) expect(report.lastWords, where).toBeGreaterThan(0)
+  if (report.opened) expect(report.lastAnswer, where).toBeGreaterThan(0)
 }
 
 describe("a disk that runs full", () => {

@@ -1,7 +1,7 @@
 // Goal: the right hooks of the right files, read again when they change, and complaints told once. Method: files that
 // are values, and states that are nothing but their settings.
 import { describe, expect, it } from "vitest"
-import { type FileVersion, HookLibrary, hashOf } from "#src/hook/HookFiles.ts"
+import { type FileVersion, HookFiles, hashOf } from "#src/hook/HookFiles.ts"
 import { hookLimits } from "#src/hook/HookLimits.ts"
 import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
 import type { ConversationId } from "#src/rune/Ids.ts"
@@ -24,7 +24,7 @@ const world = (initial: Readonly<Record<string, string>> = {}, { isContained } =
       }
     }
   }
-  const library = new HookLibrary({ dataDirectory: "/d", open, isTrusted: (hash) => trusted.has(hash), isContained })
+  const library = new HookFiles({ dataDirectory: "/d", open, isTrusted: (hash) => trusted.has(hash), isContained })
   return {
     library,
     trusted,
@@ -50,7 +50,7 @@ const stateOf = (mode?: "auto" | "full_access", notices: ReadonlyArray<string> =
   return { ...state, session: { ...state.session, config }, notices: told }
 }
 
-const names = (library: HookLibrary, state: ConversationState): ReadonlyArray<string> =>
+const names = (library: HookFiles, state: ConversationState): ReadonlyArray<string> =>
   library.hooksOf(state).batch.map(({ name }) => name)
 
 describe("the hooks of a conversation", () => {
@@ -127,7 +127,7 @@ describe("complaints", () => {
   it("tell of a file that cannot be read, and of one that is too long", () => {
     const long = world({ "/d/hooks.json": " ".repeat(hookLimits.fileBytesMax + 1) })
     expect(long.library.complaints(stateOf())[0]?.message).toContain("longer than")
-    const library = new HookLibrary({
+    const library = new HookFiles({
       dataDirectory: "/d",
       open: (path) =>
         path === "/d/hooks.json"

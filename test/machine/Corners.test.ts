@@ -6,7 +6,7 @@ import { emptyConversation } from "#src/machine/State.ts"
 import { agentEvents } from "#src/machine/view/AgentEvents.ts"
 import { stateEvents } from "#src/machine/view/StateEvents.ts"
 import { attentionItems } from "#src/machine/view/Supervision.ts"
-import { mayRunNow, pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { mayRunNow, pendingWork } from "#src/machine/work/PendingWork.ts"
 import type { AgentId, CallId, ConversationId, PlanId, RequestId } from "#src/rune/Ids.ts"
 import type { Rune } from "#src/rune/Rune.ts"
 import { exampleRune, payloadExamples as payloads } from "../support/runeExamples.ts"
@@ -100,11 +100,11 @@ describe("runes without their usual company", () => {
     story.post("go")
     const turn = story.turn as { status: string }
     turn.status = "completed"
-    expect(pendingEffects(story.state)).toEqual([])
+    expect(pendingWork(story.state)).toEqual([])
     turn.status = "retry_waiting"
-    expect(pendingEffects(story.state)).toEqual([])
+    expect(pendingWork(story.state)).toEqual([])
     turn.status = "hooks_running"
-    expect(pendingEffects(story.state)).toEqual([])
+    expect(pendingWork(story.state)).toEqual([])
   })
 
   it("views name no agent where the rune names none", () => {

@@ -10,7 +10,7 @@ import { limits } from "#src/machine/MachineLimits.ts"
 import { costText, durationText, stopSummary, taskLines, teamUse } from "#src/machine/view/PlanSummary.ts"
 import { workspaceOf } from "#src/machine/view/Select.ts"
 import { attentionItems, attentionOf } from "#src/machine/view/Supervision.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
 import type { AgentId, PlanId, TaskId } from "#src/rune/Ids.ts"
 import type { Finding, PlanChange } from "#src/rune/kinds/plan.ts"
 import { leadId, PlanStory, planId, task } from "../support/planStory.ts"
@@ -338,7 +338,7 @@ describe("a task", () => {
       .worked("failed")
     story.carry("Block").speak(leadId)
     const plan = { ...story.plan, reason: null }
-    const [effect] = pendingEffects({ ...story.state, plan }).filter((one) => one._tag === "PlanWork")
+    const [effect] = pendingWork({ ...story.state, plan }).filter((one) => one._tag === "PlanWork")
     expect(effect?.work).toMatchObject({ detail: "nothing can run" })
   })
 })

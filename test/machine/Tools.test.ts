@@ -9,7 +9,7 @@ import type { ResponseItem, ToolFacts } from "#src/machine/Command.ts"
 import { parseArguments } from "#src/machine/decide/response.ts"
 import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
 import { limits } from "#src/machine/MachineLimits.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
 import type { AgentId, CallId, HookRunId } from "#src/rune/Ids.ts"
 import type { HookFailurePolicy } from "#src/rune/kinds/shared.ts"
 import type { RuneOf } from "#src/rune/Rune.ts"
@@ -54,7 +54,7 @@ describe("a batch of calls", () => {
     )
     for (const call of ["call_1", "call_2", "call_3", "call_4"]) story.start(call)
     const running = () =>
-      pendingEffects(story.state).flatMap((effect) => (effect._tag === "RunTool" ? [effect.call_id] : []))
+      pendingWork(story.state).flatMap((effect) => (effect._tag === "RunTool" ? [effect.call_id] : []))
     expect(running()).toEqual(["call_1", "call_2"])
     story.finish("call_2")
     expect(running()).toEqual(["call_1"])
@@ -637,7 +637,7 @@ describe("hooks", () => {
       effect_class: "effect"
     } as const
     story.run({ _tag: "SettleTools", agent_id: worker, hooks: [own] })
-    const pending = () => pendingEffects(story.state).flatMap((one) => (one._tag === "RunHook" ? one.hook_run_id : []))
+    const pending = () => pendingWork(story.state).flatMap((one) => (one._tag === "RunHook" ? one.hook_run_id : []))
     expect(pending()).toEqual(["hookrun_1"])
     expect(story.refused({ _tag: "StartHook", hook_run_id: run(3) }).code).toBe("invalid_state")
     start(story, 1)

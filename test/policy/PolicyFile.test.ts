@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { evaluate } from "#src/policy/Evaluate.ts"
-import { openPolicyBook, PolicyUnreadable, readPolicyFile } from "#src/policy/PolicyFile.ts"
+import { openPolicyFile, PolicyUnreadable, readPolicyFile } from "#src/policy/PolicyFile.ts"
 import { policyLimits } from "#src/policy/PolicyLimits.ts"
 import type { PolicyQuestion } from "#src/policy/PolicyPort.ts"
 
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const open = () =>
-  openPolicyBook({ path, monotonicMs: () => (nowMs += 1000), onUnreadable: (reason) => void heard.push(reason) })
+  openPolicyFile({ path, monotonicMs: () => (nowMs += 1000), onUnreadable: (reason) => void heard.push(reason) })
 
 const rule = (word: string) => ({ decision: "allow", tool: "bash", command: [word], workspace: "/srv/x" })
 

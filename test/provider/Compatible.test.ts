@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeMessages } from "#src/provider/anthropic/Messages.ts"
 import { assistant, user } from "#src/provider/Canonical.ts"
-import { makeCatalogue } from "#src/provider/ModelCatalog.ts"
+import { makeModelCatalog } from "#src/provider/ModelCatalog.ts"
 import { makeChatCompletions } from "#src/provider/openai/ChatCompletions.ts"
 import { escaped, fragments, plainAnswer, sse, toolAnswer } from "../support/provider-server/Answer.ts"
 import { chatChunk, chatDone, chatStream } from "../support/provider-server/ChatCompletions.ts"
@@ -208,7 +208,7 @@ describe("Chat Completions servers", () => {
     const provider = makeChatCompletions({
       name: "ollama",
       baseUrl: `${openServer.url}/v1`,
-      modelInfo: makeCatalogue().lookup
+      modelInfo: makeModelCatalog().lookup
     })
     expect((await collect(provider)).outcome._tag).toBe("Completed")
     expect(openServer.requests[0]?.headers["authorization"]).toBeUndefined()
@@ -222,7 +222,7 @@ describe("Messages servers", () => {
       name: "messages",
       baseUrl: server.url,
       apiKey: Redacted.make(serverKey),
-      modelInfo: makeCatalogue().lookup
+      modelInfo: makeModelCatalog().lookup
     }
     expect((await collect(makeMessages(config))).outcome._tag).toBe("Completed")
     expect(server.requests[0]?.headers["authorization"]).toBe(`Bearer ${serverKey}`)

@@ -3,7 +3,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { estimateInputTokens, worstCaseUsage } from "#src/provider/Estimate.ts"
-import { costOf, makeCatalogue, unknownModel } from "#src/provider/ModelCatalog.ts"
+import { costOf, makeModelCatalog, unknownModel } from "#src/provider/ModelCatalog.ts"
 import type { Usage } from "#src/provider/Provider.ts"
 import { sampleRequest } from "../support/provider-server/Collect.ts"
 import { seedFor } from "../support/seed.ts"
@@ -29,8 +29,8 @@ const usages = fc
     })
   )
 
-describe("the catalogue", () => {
-  const catalogue = makeCatalogue()
+describe("the catalog", () => {
+  const catalog = makeModelCatalog()
 
   it("computes cost in whole micro-USD, each kind of token at its price", () => {
     const all = usage({
@@ -40,46 +40,46 @@ describe("the catalogue", () => {
       output_tokens: 200_000
     })
     // 0.5 M fresh at $2, 0.4 M cached at $0.10, 0.1 M written at $2.50, 0.2 M out at $10
-    expect(catalogue.cost("anthropic/claude-sonnet-5-5", all)).toEqual({
+    expect(catalog.cost("anthropic/claude-sonnet-5-5", all)).toEqual({
       _tag: "Known",
       microUsd: 1_000_000 + 40_000 + 250_000 + 2_000_000
     })
   })
 
   it("rounds up, so that use is never free", () => {
-    expect(catalogue.cost("openai/gpt-6-luna", usage({ input_tokens: 1 }))).toEqual({ _tag: "Known", microUsd: 1 })
-    expect(catalogue.cost("openai/gpt-6-luna", usage({}))).toEqual({ _tag: "Known", microUsd: 0 })
+    expect(catalog.cost("openai/gpt-6-luna", usage({ input_tokens: 1 }))).toEqual({ _tag: "Known", microUsd: 1 })
+    expect(catalog.cost("openai/gpt-6-luna", usage({}))).toEqual({ _tag: "Known", microUsd: 0 })
   })
 
   it("takes the other price for long inputs", () => {
-    const short = catalogue.cost("openai/gpt-6-sol", usage({ input_tokens: 272_000 }))
-    const long = catalogue.cost("openai/gpt-6-sol", usage({ input_tokens: 272_001 }))
+    const short = catalog.cost("openai/gpt-6-sol", usage({ input_tokens: 272_000 }))
+    const long = catalog.cost("openai/gpt-6-sol", usage({ input_tokens: 272_001 }))
     expect(short).toEqual({ _tag: "Known", microUsd: 544_000 })
     expect(long).toEqual({ _tag: "Known", microUsd: 1_088_004 })
   })
 
   it("does not know what an unknown model costs, and assumes little of it", () => {
-    expect(catalogue.lookup("openai/next-year")).toEqual(unknownModel)
-    expect(catalogue.cost("openai/next-year", usage({ input_tokens: 5 }))).toEqual({ _tag: "Unknown" })
-    expect(catalogue.lookup("openai/__proto__")).toEqual(unknownModel)
-    expect(catalogue.lookup("constructor")).toEqual(unknownModel)
+    expect(catalog.lookup("openai/next-year")).toEqual(unknownModel)
+    expect(catalog.cost("openai/next-year", usage({ input_tokens: 5 }))).toEqual({ _tag: "Unknown" })
+    expect(catalog.lookup("openai/__proto__")).toEqual(unknownModel)
+    expect(catalog.lookup("constructor")).toEqual(unknownModel)
   })
 
   it("finds dated snapshots and the same models through Chat Completions", () => {
-    expect(catalogue.lookup("openai/gpt-5.4-mini-2026-03-17")).toEqual(catalogue.lookup("openai/gpt-5.4-mini"))
-    expect(catalogue.lookup("anthropic/claude-haiku-4-5-20251001").known).toBe(true)
-    expect(catalogue.lookup("openai-chat/gpt-4.1")).toEqual(catalogue.lookup("openai/gpt-4.1"))
+    expect(catalog.lookup("openai/gpt-5.4-mini-2026-03-17")).toEqual(catalog.lookup("openai/gpt-5.4-mini"))
+    expect(catalog.lookup("anthropic/claude-haiku-4-5-20251001").known).toBe(true)
+    expect(catalog.lookup("openai-chat/gpt-4.1")).toEqual(catalog.lookup("openai/gpt-4.1"))
   })
 
   it("costs nothing to play scenarios", () => {
-    expect(catalogue.cost("scripted/demo", usage({ input_tokens: 1000, output_tokens: 1000 }))).toEqual({
+    expect(catalog.cost("scripted/demo", usage({ input_tokens: 1000, output_tokens: 1000 }))).toEqual({
       _tag: "Known",
       microUsd: 0
     })
   })
 
   it("is overridden field by field, and extended", () => {
-    const own = makeCatalogue({
+    const own = makeModelCatalog({
       "openai/gpt-4.1": { contextTokens: 5000 },
       "ollama/qwen": { contextTokens: 40_000, price: { input: 0, cachedInput: 0, cacheWrite: 0, output: 0 } }
     })
@@ -89,16 +89,16 @@ describe("the catalogue", () => {
   })
 
   it("is sound: every built-in model has a price, sizes that make sense and a cost that is a safe integer", () => {
-    for (const model of catalogue.models()) {
-      const info = catalogue.lookup(model)
+    for (const model of catalog.models()) {
+      const info = catalog.lookup(model)
       expect(info.known, model).toBe(true)
       expect(info.maxOutputTokens, model).toBeLessThan(info.contextTokens)
       expect(info.price?.cachedInput, model).toBeLessThanOrEqual(info.price?.input ?? 0)
       expect(info.price?.output, model).toBeGreaterThan(info.price?.input ?? 0)
     }
     fc.assert(
-      fc.property(fc.constantFrom(...catalogue.models()), usages, (model, used) => {
-        const cost = catalogue.cost(model, used)
+      fc.property(fc.constantFrom(...catalog.models()), usages, (model, used) => {
+        const cost = catalog.cost(model, used)
         expect(cost._tag === "Known" && Number.isSafeInteger(cost.microUsd) && cost.microUsd >= 0).toBe(true)
       }),
       { seed: seedFor("costs") }
@@ -137,8 +137,8 @@ describe("the estimate of a request", () => {
   })
 
   it("reserves the whole output limit at the full price", () => {
-    const catalogue = makeCatalogue()
-    const info = catalogue.lookup("anthropic/claude-sonnet-5-5")
+    const catalog = makeModelCatalog()
+    const info = catalog.lookup("anthropic/claude-sonnet-5-5")
     const bounded = worstCaseUsage(sampleRequest({ maxOutputTokens: 1000 }), info)
     expect(bounded).toMatchObject({ cached_input_tokens: 0, output_tokens: 1000 })
     expect(worstCaseUsage(sampleRequest(), info).output_tokens).toBe(32_000)

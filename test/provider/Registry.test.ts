@@ -124,7 +124,7 @@ describe("the default model", () => {
   it("can always be resolved", () => {
     for (const own of [registry(), registry({ OPENAI_API_KEY: "k" }), registry({ ANTHROPIC_API_KEY: "k" })]) {
       expect(Result.isSuccess(own.resolve(own.defaultModel()))).toBe(true)
-      expect(own.catalogue.lookup(own.defaultModel()).known).toBe(true)
+      expect(own.catalog.lookup(own.defaultModel()).known).toBe(true)
     }
   })
 })

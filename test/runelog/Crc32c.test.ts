@@ -38,7 +38,7 @@ const iscsiRead = [
   0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0, 0
 ]
 
-// "123456789" is the check value of the CRC catalogues, the others are RFC 3720 B.4.
+// "123456789" is the check value of the CRC catalogs, the others are RFC 3720 B.4.
 const vectors: ReadonlyArray<readonly [string, Uint8Array, number]> = [
   ["nothing", new Uint8Array(0), 0],
   ["123456789", new TextEncoder().encode("123456789"), 0xe3069283],

@@ -2,14 +2,14 @@
 // Method: logs that are opened by hand, at the moment the test wants.
 import { describe, expect, it } from "vitest"
 import { emptyLog, type LogState } from "#runelog/LogState.ts"
-import { Residents } from "#runelog/ResidentLogs.ts"
+import { ResidentLogs } from "#runelog/ResidentLogs.ts"
 import { LogNameInvalid } from "#runelog/RunelogErrors.ts"
 import { errorOf } from "./Fixture.ts"
 
 /** Residents whose logs open when they are told to. */
 const controlled = (logsMax = 10) => {
   const opens: Array<{ readonly log: string } & PromiseWithResolvers<LogState>> = []
-  const residents = new Residents({
+  const residents = new ResidentLogs({
     logsMax,
     logs: new Map(),
     release: () => false,
@@ -26,7 +26,7 @@ const immediate = (logsMax: number, logs: ReadonlyArray<LogState> = []) => {
   /** Those that may go though they are not idle. */
   const releasable = new Set<string>()
   const opened: Array<string> = []
-  const residents = new Residents({
+  const residents = new ResidentLogs({
     logsMax,
     logs: new Map(logs.map((log) => [log.name, log])),
     release: (log) => releasable.has(log.name),

@@ -6,7 +6,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { connect } from "node:net"
 import { describe, expect, it } from "vitest"
-import { allowedHosts, checkDoor } from "#src/server/Auth.ts"
+import { allowedHosts, checkRequest } from "#src/server/Auth.ts"
 import { chromium, dumpPage } from "../support/chromium.ts"
 import { reportCount } from "../support/counts.ts"
 import { requirePart } from "../support/require.ts"
@@ -125,10 +125,10 @@ describe("the door", () => {
 
   it("knows no other host or origin by its shape", () => {
     const hosts = allowedHosts("127.0.0.1", 4600)
-    expect(checkDoor({ host: "127.0.0.1:4600", origin: "http://127.0.0.1:4600" }, hosts)).toBe("welcome")
-    expect(checkDoor({ host: "127.0.0.1:4600", origin: "" }, hosts)).toBe("wrong_origin")
-    expect(checkDoor({ host: "localhost:4600", origin: "http://127.0.0.1:4600" }, hosts)).toBe("wrong_origin")
-    expect(checkDoor({ host: undefined }, hosts)).toBe("wrong_host")
+    expect(checkRequest({ host: "127.0.0.1:4600", origin: "http://127.0.0.1:4600" }, hosts)).toBe("welcome")
+    expect(checkRequest({ host: "127.0.0.1:4600", origin: "" }, hosts)).toBe("wrong_origin")
+    expect(checkRequest({ host: "localhost:4600", origin: "http://127.0.0.1:4600" }, hosts)).toBe("wrong_origin")
+    expect(checkRequest({ host: undefined }, hosts)).toBe("wrong_host")
   })
 })
 

@@ -9,7 +9,7 @@ import { type RunningServer, startServer } from "#src/main/Serve.ts"
 import { assembleTools } from "#src/main/Tools.ts"
 import { workspaceCheck } from "#src/sandbox/WorkspaceCheck.ts"
 import { readFileTool } from "#src/tool/builtin/files/Read.ts"
-import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
+import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { reportCount } from "../support/counts.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { freely as allowed } from "../support/worlds.ts"
@@ -190,7 +190,7 @@ describe("a file tool", () => {
     const [own, aside] = [join(place, "project"), join(place, "aside")]
     writeFileSync(join(own, "secret.txt"), "nothing\n")
     const tool = readFileTool({
-      door: workspaceDoor({ check: checkHere() }),
+      door: workspaceAccess({ check: checkHere() }),
       blobs: undefined
     })
     const told = new Set<string>()

@@ -433,7 +433,7 @@ describe("what cannot be understood", () => {
 })
 
 describe("a server that was killed with more conversations written to than a start looks at", () => {
-  it("listens, and goes on with the one that has work which its catalogue does not know of", async () => {
+  it("listens, and goes on with the one that has work which its catalog does not know of", async () => {
     const written = directory()
     const data = directory()
     for (const path of [written, data]) leaveUnchecked(path)

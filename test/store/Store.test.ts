@@ -52,7 +52,7 @@ describe("the store", () => {
     expect(await Effect.runPromise(Effect.flip(store.list({ limit: 0 })))).toMatchObject({ _tag: "ListInvalid" })
   })
 
-  it("keeps the catalogue over a clean close, and looks for what is missing", async () => {
+  it("keeps the catalog over a clean close, and looks for what is missing", async () => {
     await put(new Scribe(1).begin())
     // One that is closed before it was held against the logs is not vouched for.
     await store.caughtUp
@@ -103,7 +103,7 @@ describe("the store", () => {
     expect(imported.eventId).toBeGreaterThan(10)
   })
 
-  it("fills the catalogue of archived conversations without reading them", async () => {
+  it("fills the catalog of archived conversations without reading them", async () => {
     const scribe = await put(new Scribe(1).begin({ title: "kept" }).turn().close())
     await archive(scribe)
     await store.close()
@@ -178,7 +178,7 @@ describe("the store", () => {
 })
 
 describe("a power cut", () => {
-  it("leaves a catalogue that agrees with the log once the store is open", async () => {
+  it("leaves a catalog that agrees with the log once the store is open", async () => {
     const disk = new DiskSim()
     const sim = { directory: "/data", disk, snapshotShape: "1", runelog: { limits: smallLimits } }
     const before = await Store.open(sim)

@@ -1,4 +1,4 @@
-// Small images and documents that are what they say: a PNG of one colour, a JPEG, GIF and WebP by their first bytes, a PDF.
+// Small images and documents that are what they say: a PNG of one color, a JPEG, GIF and WebP by their first bytes, a PDF.
 import { crc32, deflateSync } from "node:zlib"
 
 const chunk = (type: string, data: Buffer): Buffer => {
@@ -10,13 +10,13 @@ const chunk = (type: string, data: Buffer): Buffer => {
   return Buffer.concat([head, body, sum])
 }
 
-/** A PNG of so many pixels each way, all of one grey. */
-export const png = (side = 4, grey = 128): Buffer => {
+/** A PNG of so many pixels each way, all of one gray. */
+export const png = (side = 4, gray = 128): Buffer => {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(side, 0)
   header.writeUInt32BE(side, 4)
   header.set([8, 0, 0, 0, 0], 8)
-  const rows = Buffer.alloc(side * (side + 1), grey)
+  const rows = Buffer.alloc(side * (side + 1), gray)
   for (let row = 0; row < side; row++) rows[row * (side + 1)] = 0
   return Buffer.concat([
     Buffer.from("89504e470d0a1a0a", "hex"),

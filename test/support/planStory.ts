@@ -5,8 +5,8 @@
 
 import type { PlanState } from "#src/machine/State.ts"
 import { agentOf } from "#src/machine/view/Select.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
-import type { PlanEffect, PlanWork } from "#src/machine/work/PlanWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
+import type { PendingPlanWork, PlanWork } from "#src/machine/work/PlanWork.ts"
 import type { AgentId, PlanId, TaskId } from "#src/rune/Ids.ts"
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { Finding, PlanTask, Verdict } from "#src/rune/kinds/plan.ts"
@@ -44,8 +44,8 @@ export class PlanStory extends Story {
     return this.state.plan!
   }
 
-  get planWork(): ReadonlyArray<PlanEffect> {
-    return pendingEffects(this.state).filter((effect) => effect._tag === "PlanWork")
+  get planWork(): ReadonlyArray<PendingPlanWork> {
+    return pendingWork(this.state).filter((effect) => effect._tag === "PlanWork")
   }
 
   /** What the goal needs now, by name. */
@@ -75,7 +75,7 @@ export class PlanStory extends Story {
   /** Lets an agent do what it is asked, with a few words for an answer. */
   speak(agentId: AgentId): this {
     for (;;) {
-      const effect = pendingEffects(this.state).find((one) => "agent_id" in one && one.agent_id === agentId)
+      const effect = pendingWork(this.state).find((one) => "agent_id" in one && one.agent_id === agentId)
       if (effect === undefined) return this
       if (effect._tag === "StartAgent") this.run({ _tag: "CompleteAgentInit", agent_id: agentId })
       else if (effect._tag === "StartQueued") this.run({ _tag: "StartQueued", agent_id: agentId })

@@ -6,7 +6,7 @@ import type { Command } from "#src/machine/Command.ts"
 import { criticIdOf, orchestratorIdOf, workerIdOf } from "#src/machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "#src/machine/State.ts"
 import { agentOf, isAlive } from "#src/machine/view/Select.ts"
-import type { PlanEffect, PlanWork } from "#src/machine/work/PlanWork.ts"
+import type { PendingPlanWork, PlanWork } from "#src/machine/work/PlanWork.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 
 export type Outcome = "completed" | "failed"
@@ -51,7 +51,7 @@ const spawning = (state: ConversationState, agentId: AgentId, role: string, pare
 }
 
 /** The command for one piece of work; `outcome` is what a task that is settled came to. */
-export const planCommand = (state: ConversationState, { work }: PlanEffect, outcome: Outcome): Command => {
+export const planCommand = (state: ConversationState, { work }: PendingPlanWork, outcome: Outcome): Command => {
   const plan = state.plan!
   const { plan_id } = plan
   const lead = orchestratorIdOf(plan_id)

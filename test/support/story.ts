@@ -15,7 +15,7 @@ import {
   type TurnState
 } from "#src/machine/State.ts"
 import { agentOf, callOf } from "#src/machine/view/Select.ts"
-import { type Effect, type EffectTag, pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { type PendingWork, type PendingWorkTag, pendingWork } from "#src/machine/work/PendingWork.ts"
 import { type Resolution, resolveAfterCrash } from "#src/machine/work/Recovery.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "#src/rune/Ids.ts"
@@ -170,14 +170,14 @@ export class Story {
     return callOf(this.state, callId as CallId)!
   }
 
-  get effects(): ReadonlyArray<EffectTag> {
-    return pendingEffects(this.state).map((effect) => effect._tag)
+  get effects(): ReadonlyArray<PendingWorkTag> {
+    return pendingWork(this.state).map((effect) => effect._tag)
   }
 
-  effect<Tag extends EffectTag>(tag: Tag): Extract<Effect, { readonly _tag: Tag }> {
-    const found = pendingEffects(this.state).find((effect) => effect._tag === tag)
+  effect<Tag extends PendingWorkTag>(tag: Tag): Extract<PendingWork, { readonly _tag: Tag }> {
+    const found = pendingWork(this.state).find((effect) => effect._tag === tag)
     if (found === undefined) throw new Error(`no ${tag} among ${this.effects.join(", ")}`)
-    return found as Extract<Effect, { readonly _tag: Tag }>
+    return found as Extract<PendingWork, { readonly _tag: Tag }>
   }
 
   get kinds(): ReadonlyArray<string> {

@@ -25,7 +25,7 @@ export class Tmux {
     this.name = `${name}-${process.pid}-${made}`
     const variables = Object.entries(env).flatMap(([key, value]) => ["-e", `${key}=${value}`])
     // The shell must outlive the interrupt that is meant for the command.
-    // A run that wants no colours for its own output must not take them from the terminal under test.
+    // A run that wants no colors for its own output must not take them from the terminal under test.
     const line = `unset NO_COLOR CI; trap : INT; ${command.map(quoted).join(" ")}; echo "exit $?"; sleep 600`
     const { columns, rows } = size
     this.tmux(
@@ -48,12 +48,12 @@ export class Tmux {
     return run.stdout
   }
 
-  /** What the window shows, without colours; with `history`, also what has scrolled out of it. */
-  screen(options: { readonly colours?: boolean; readonly history?: boolean } = {}): string {
+  /** What the window shows, without colors; with `history`, also what has scrolled out of it. */
+  screen(options: { readonly colors?: boolean; readonly history?: boolean } = {}): string {
     return this.tmux(
       "capture-pane",
       "-p",
-      ...(options.colours === true ? ["-e"] : []),
+      ...(options.colors === true ? ["-e"] : []),
       ...(options.history === true ? ["-S", "-"] : [])
     )
   }

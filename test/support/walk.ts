@@ -8,7 +8,7 @@ import type { Command, ResponseItem } from "#src/machine/Command.ts"
 import { restoreSnapshot, snapshotOf } from "#src/machine/invariants/Replay.ts"
 import type { AgentState, CallState, HookState } from "#src/machine/State.ts"
 import { isAlive } from "#src/machine/view/Select.ts"
-import { type Effect, pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { type PendingWork, pendingWork } from "#src/machine/work/PendingWork.ts"
 import { type AgentId, type CallId, type HookRunId, makeAgentId, makeRequestId, type PlanId } from "#src/rune/Ids.ts"
 import { autonomySamples } from "./machineSamples.ts"
 import { planCommand } from "./planWork.ts"
@@ -229,7 +229,7 @@ const inside: ReadonlyArray<Maker> = [
 ]
 
 /** The command that carries one pending effect a step further. */
-export const carryOut = (story: Story, effect: Effect, draw: Draw): Command => {
+export const carryOut = (story: Story, effect: PendingWork, draw: Draw): Command => {
   switch (effect._tag) {
     case "StartAgent":
       return { _tag: "CompleteAgentInit", agent_id: effect.agent_id }
@@ -298,7 +298,7 @@ const crash = (story: Story): void => {
 /** One step of the walk. */
 export const takeStep = (story: Story, draw: Draw): void => {
   const kind = draw(40)
-  const effects = pendingEffects(story.state)
+  const effects = pendingWork(story.state)
   if (new Set(effects.map((effect) => effect.key)).size !== effects.length) throw new Error("two effects share a key")
   if (kind === 0) {
     crash(story)
@@ -317,7 +317,7 @@ export const drain = (story: Story, draw: Draw, stepsMax: number): number => {
   if (status === "paused") story.run({ _tag: "Resume" })
   if (status === "suspended") story.run({ _tag: "Unsuspend" })
   for (let steps = 0; steps < stepsMax; steps++) {
-    const effects = pendingEffects(story.state)
+    const effects = pendingWork(story.state)
     if (effects.length === 0) return steps
     const effect = pick(draw, effects)
     const verdict = story.send(carryOut(story, effect, draw))

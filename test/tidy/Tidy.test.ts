@@ -3,13 +3,13 @@
 import { describe, expect, it } from "vitest"
 import { reportCount } from "../support/counts.ts"
 import { filesOf, type Rule, showFinding } from "./Rule.ts"
-import { behaviourRules } from "./rules/behaviour.ts"
+import { behaviorRules } from "./rules/behavior.ts"
 import { importRules } from "./rules/imports.ts"
 import { type Measured, measureFile, measureFunctions, sizeRules } from "./rules/sizes.ts"
 import { textRules } from "./rules/text.ts"
 import { isProduct, readTree } from "./Source.ts"
 
-const rules: ReadonlyArray<Rule> = [...importRules, ...sizeRules, ...behaviourRules, ...textRules]
+const rules: ReadonlyArray<Rule> = [...importRules, ...sizeRules, ...behaviorRules, ...textRules]
 const tree = readTree()
 
 describe("the tree", () => {

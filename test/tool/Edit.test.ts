@@ -8,11 +8,11 @@ import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
 import { editFileTool } from "#src/tool/builtin/edit/Edit.ts"
 import { replaceFile } from "#src/tool/builtin/files/Replace.ts"
 import { requireTextFile } from "#src/tool/builtin/files/TextFile.ts"
-import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
+import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
-const door = workspaceDoor({})
+const door = workspaceAccess({})
 const tool = editFileTool({ door })
 const edit = (old_text: string, new_text: string, more: Readonly<Record<string, unknown>> = {}) =>
   place.run(tool, { path: "a.ts", old_text, new_text, ...more })

@@ -9,7 +9,7 @@ import { builtinLimits } from "#src/tool/builtin/BuiltinLimits.ts"
 import { listFilesTool } from "#src/tool/builtin/files/List.ts"
 import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { writeFileTool } from "#src/tool/builtin/files/Write.ts"
-import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
+import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
@@ -17,7 +17,7 @@ import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
 const blobs = memoryBlobs()
-const door = workspaceDoor({})
+const door = workspaceAccess({})
 const read = (input: Input) => place.run(readFileTool({ door, blobs }), input)
 const list = (input: Input = {}) => place.run(listFilesTool({ door }), input)
 const write = (input: Input) => place.run(writeFileTool({ door }), input)

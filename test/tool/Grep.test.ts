@@ -9,7 +9,7 @@ import { grepTool } from "#src/tool/builtin/search/Grep.ts"
 import { plainSearch } from "#src/tool/builtin/search/Plain.ts"
 import type { SearchPort } from "#src/tool/builtin/search/Port.ts"
 import { ripgrep } from "#src/tool/builtin/search/Ripgrep.ts"
-import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
+import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { parts, requirePart } from "../support/require.ts"
@@ -60,7 +60,7 @@ describe.each(searches)("%s", (name, search) => {
 
   const grep = (input: Input, signal?: AbortSignal) =>
     place.run(
-      grepTool({ door: workspaceDoor({ ownDirectories: [place.data] }), search: search() }),
+      grepTool({ door: workspaceAccess({ ownDirectories: [place.data] }), search: search() }),
       input,
       signal === undefined ? {} : { signal }
     )
@@ -150,7 +150,7 @@ describe.each(searches)("%s", (name, search) => {
 
   it("does not look into what belongs to ECHS", async () => {
     put("state/token", "needle token\n")
-    const door = workspaceDoor({ ownDirectories: [join(place.workspace, "state")] })
+    const door = workspaceAccess({ ownDirectories: [join(place.workspace, "state")] })
     const outcome = await place.run(grepTool({ door, search: search() }), { pattern: "token", include_ignored: true })
     expect(outcome).toEqual({ status: "success", output: "no matches" })
   })
@@ -175,7 +175,7 @@ it("both find the same for patterns of all kinds", async (context) => {
     const middle = Array.from({ length: 1 + Math.floor(random() * 4) }, someAtom).join(oneOf(["", "", "\\b"]))
     const pattern = `${oneOf(["", "", "^", "\\b"])}${middle}${oneOf(["", "", "$", "\\b"])}`
     const input = { pattern, path: "random", limit: 500, context: round % 3, ignore_case: round % 2 === 0 }
-    const door = workspaceDoor({})
+    const door = workspaceAccess({})
     const [byRipgrep, byUs] = [ripgrep(processes), plainSearch].map((search) =>
       place.run(grepTool({ door, search }), input)
     )
@@ -187,7 +187,7 @@ it("both find the same for patterns of all kinds", async (context) => {
 it("a pattern that takes for ever holds up nobody else", async () => {
   put("evil.txt", `${"a".repeat(40)}!\n`)
   const controller = new AbortController()
-  const tool = grepTool({ door: workspaceDoor({}), search: plainSearch })
+  const tool = grepTool({ door: workspaceAccess({}), search: plainSearch })
   const running = place.run(tool, { pattern: "^(a+)+$", path: "evil.txt" }, { signal: controller.signal })
   const caught = expect(running).rejects.toThrow("late")
   // Other work goes on meanwhile.
@@ -197,7 +197,7 @@ it("a pattern that takes for ever holds up nobody else", async () => {
 })
 
 it("the policy is told that a search reads all below its path", () => {
-  const { access } = grepTool({ door: workspaceDoor({}), search: plainSearch })
+  const { access } = grepTool({ door: workspaceAccess({}), search: plainSearch })
   expect(access({ pattern: "x" })).toEqual({ reads: ["."], below: true })
   expect(access({ pattern: "x", path: "src" })).toEqual({ reads: ["src"], below: true })
 })

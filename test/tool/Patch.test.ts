@@ -6,11 +6,11 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { applyPatchTool } from "#src/tool/builtin/edit/ApplyPatch.ts"
 import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
-import { workspaceDoor } from "#src/tool/builtin/ToolSchema.ts"
+import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
-const tool = applyPatchTool({ door: workspaceDoor({}) })
+const tool = applyPatchTool({ door: workspaceAccess({}) })
 const apply = (patch: string) => place.run(tool, { patch })
 const write = (name: string, text: string): void => writeFileSync(join(place.workspace, name), text)
 const read = (name: string): string => readFileSync(join(place.workspace, name), "utf8")

@@ -7,7 +7,7 @@ import { user } from "#src/provider/Canonical.ts"
 import type { Usage } from "#src/provider/Provider.ts"
 import { makeRegistry, type Registry } from "#src/provider/Registry.ts"
 import type { Budget } from "#src/rune/kinds/shared.ts"
-import { Purse } from "#src/turn/AttemptCost.ts"
+import { AttemptCost } from "#src/turn/AttemptCost.ts"
 import { Models } from "#src/turn/Models.ts"
 import { Spending } from "#src/turn/Spending.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
@@ -141,33 +141,33 @@ describe("what is reserved for summing up", () => {
     }
     const registry = makeRegistry({ key: () => undefined, models })
     const options = { commands, spending, nowMs: () => story.nowMs, models: new Models(registry) }
-    const purse = new Purse(options, { agentId: story.root, fullName: "scripted/small" })
-    const reserve = () => spending.reserve(story.state, story.root, purse.estimate(request), story.nowMs)
-    return { purse, reserve }
+    const attemptCost = new AttemptCost(options, { agentId: story.root, fullName: "scripted/small" })
+    const reserve = () => spending.reserve(story.state, story.root, attemptCost.estimate(request), story.nowMs)
+    return { attemptCost, reserve }
   }
 
   it("stands in the way of others until the attempt is over", () => {
-    const { purse, reserve } = purseOf({ tokens: 2 * worst })
-    expect(purse.estimate(request).tokens).toBe(worst)
+    const { attemptCost, reserve } = purseOf({ tokens: 2 * worst })
+    expect(attemptCost.estimate(request).tokens).toBe(worst)
     const call = reserve()
-    expect(purse.hasRoomFor(request)).toBe(true)
+    expect(attemptCost.hasRoomFor(request)).toBe(true)
     expect(reserve()._tag).toBe("Contended")
-    purse.close()
+    attemptCost.close()
     expect(reserve()._tag).toBe("Reserved")
     expect(call._tag).toBe("Reserved")
   })
 
   it("is refused beside a call that may need the rest", () => {
-    const { purse, reserve } = purseOf({ tokens: 2 * worst - 1 })
+    const { attemptCost, reserve } = purseOf({ tokens: 2 * worst - 1 })
     reserve()
-    expect(purse.hasRoomFor(request)).toBe(false)
+    expect(attemptCost.hasRoomFor(request)).toBe(false)
   })
 
   it("is told once, and is nothing where nothing is known to have been used", () => {
-    const { purse } = purseOf({})
-    expect(purse.takeSettled()).toEqual({})
-    purse.settle({ input_tokens: 3, output_tokens: 1 })
-    expect(purse.takeSettled()).toEqual({ usage: { input_tokens: 3, output_tokens: 1 } })
-    expect(purse.takeSettled()).toEqual({})
+    const { attemptCost } = purseOf({})
+    expect(attemptCost.takeSettled()).toEqual({})
+    attemptCost.settle({ input_tokens: 3, output_tokens: 1 })
+    expect(attemptCost.takeSettled()).toEqual({ usage: { input_tokens: 3, output_tokens: 1 } })
+    expect(attemptCost.takeSettled()).toEqual({})
   })
 })

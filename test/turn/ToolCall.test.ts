@@ -40,7 +40,7 @@ describe("a tool that does not end in time", () => {
   })
 
   it("and does not listen either is not waited for; what it says later is not heard", async () => {
-    const gate = new Gate({ honoursSignal: false })
+    const gate = new Gate({ honorsSignal: false })
     const talk = await start([tool("deaf", gate.run, { timeout_ms: 20 })])
     const context = await gate.started
     context.progress("stdout", "started\n")
@@ -61,7 +61,7 @@ describe("a tool that does not end in time", () => {
   })
 
   it("ends its turn when even the runtime's own patience is over", async () => {
-    const gate = new Gate({ honoursSignal: false })
+    const gate = new Gate({ honorsSignal: false })
     const talk = await start([tool("stuck", gate.run, { timeout_ms: 60_000 })], { runFork: fastRunFork(1000) })
     expect(await talk.turns()).toMatchObject({
       kind: "turn.error",

@@ -11,7 +11,7 @@ import { stampAll } from "#src/machine/Conversation.ts"
 import { decide } from "#src/machine/decide/Decide.ts"
 import { evolve } from "#src/machine/evolve/Evolve.ts"
 import { emptyConversation } from "#src/machine/State.ts"
-import { pendingEffects, type TurnEffect } from "#src/machine/work/PendingWork.ts"
+import { pendingWork, type TurnWork } from "#src/machine/work/PendingWork.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRuneId } from "#src/rune/Ids.ts"
@@ -24,7 +24,7 @@ import { type EngineOptions, perform } from "#src/turn/TurnEngine.ts"
 import { attempt, fail, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"
 
-type Tag = TurnEffect["_tag"]
+type Tag = TurnWork["_tag"]
 
 const tools = [
   tool("look", async () => "seen"),
@@ -107,18 +107,18 @@ class Stage {
     return this
   }
 
-  get pending(): ReadonlyArray<TurnEffect> {
-    return pendingEffects(this.state).filter((effect): effect is TurnEffect => effect._tag !== "PlanWork")
+  get pending(): ReadonlyArray<TurnWork> {
+    return pendingWork(this.state).filter((effect): effect is TurnWork => effect._tag !== "PlanWork")
   }
 
-  async perform(effect: TurnEffect): Promise<ReadonlyArray<Command["_tag"]>> {
+  async perform(effect: TurnWork): Promise<ReadonlyArray<Command["_tag"]>> {
     const before = this.told.length
     await Effect.runPromise(perform(this.engine, effect))
     return this.told.slice(before)
   }
 
   /** Performs whatever is pending until work of this kind is, and hands that over. */
-  async until(tag: Tag): Promise<TurnEffect> {
+  async until(tag: Tag): Promise<TurnWork> {
     for (let steps = 0; steps < 20; steps++) {
       const found = this.pending.find((effect) => effect._tag === tag)
       if (found !== undefined) return found

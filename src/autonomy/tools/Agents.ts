@@ -8,7 +8,7 @@ import type { Input, Tool } from "../../tool/Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import { offer } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
-import { lastWords } from "../LastAnswer.ts"
+import { lastAnswer } from "../LastAnswer.ts"
 import { Problems } from "../PlanCheck.ts"
 import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
 
@@ -85,7 +85,7 @@ const reportOf = (state: ConversationState, agentId: AgentId): string => {
     return agent.last_error === null ? `${agentId} has ended.` : `${agentId} has ended: ${agent.last_error.message}`
   if (!isQuiet(agent)) return `${agentId} is still at work.`
   if (agent.last_turn?.status === "error") return `${agentId} failed: ${agent.last_error?.message ?? "no reason given"}`
-  return `${agentId} answers:\n${lastWords(agent)}`
+  return `${agentId} answers:\n${lastAnswer(agent)}`
 }
 
 const waitAgent = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {

@@ -12,7 +12,7 @@ import { evolve } from "../evolve/Evolve.ts"
 import type { ConversationState } from "../State.ts"
 import { autonomy } from "../table/Autonomy.ts"
 import { aliveAgents, familyOf } from "../view/Select.ts"
-import { pendingEffects } from "../work/PendingWork.ts"
+import { pendingWork } from "../work/PendingWork.ts"
 import { resolveAfterCrash } from "../work/Recovery.ts"
 import { orchestratorIdOf } from "./TaskSchedule.ts"
 
@@ -85,7 +85,7 @@ export const beginCopy = (state: ConversationState, start: CopyStart): ReadonlyA
   const isEnded = start.work === "ended"
   const first = isEnded ? takeAll(state, endings(state, start.reason), start) : loseStarted(state, start)
   const drafts = [...first, ...takeAll(state, openings(state, start.root_agent_id), start)]
-  const left = isEnded ? pendingEffects(state) : []
+  const left = isEnded ? pendingWork(state) : []
   insist(left.length === 0, () => `work is left: ${left.map((one) => one.key).join(", ")}`)
   return drafts
 }

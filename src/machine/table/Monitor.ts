@@ -1,6 +1,6 @@
 /**
  * What an agent is doing, native or outside: initialized, idle, active in one of
- * four ways, exited. It folds normalised agent events and nothing else: races and
+ * four ways, exited. It folds normalized agent events and nothing else: races and
  * debouncing belong to whoever produced the events.
  */
 import type { AgentEvent, MonitorState, MonitorSubState } from "../../rune/AgentEvent.ts"

@@ -1,5 +1,5 @@
 /**
- * The view `agent_events`: the same stream of normalised events for a native agent
+ * The view `agent_events`: the same stream of normalized events for a native agent
  * as for an outside one, as a pure fold over runes. Events of outside agents pass
  * through; those of native agents follow from their turns and calls.
  */

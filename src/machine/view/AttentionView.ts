@@ -1,6 +1,6 @@
 /**
  * As much of a conversation's state as its attention rests on, small enough for a
- * row of a list. It is folded by the one fold and judged by the one judgement: what
+ * row of a list. It is folded by the one fold and judged by the one judgment: what
  * a list says is what the state says, at every rune.
  */
 import type { AgentId, CallId, ConversationId, PlanId, TurnId } from "../../rune/Ids.ts"

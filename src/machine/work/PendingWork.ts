@@ -9,7 +9,7 @@ import type { RetryTarget } from "../../rune/kinds/turn.ts"
 import { callTimeoutMs, effectiveLimits } from "../MachineLimits.ts"
 import type { AgentState, CallState, ConversationState, TurnState } from "../State.ts"
 import { aliveAgents, batchOf, callOf, isOpen, nextHook } from "../view/Select.ts"
-import { type PlanEffect, planEffects } from "./PlanWork.ts"
+import { type PendingPlanWork, pendingPlanWork } from "./PlanWork.ts"
 
 interface InTurn {
   /** The same while it is the same piece of work, whatever progress it makes. */
@@ -25,7 +25,7 @@ interface Holdable {
 }
 
 /** Work of a turn, an agent or the conversation. */
-export type TurnEffect =
+export type TurnWork =
   /** Bring the agent up, then CompleteAgentInit or FailAgentInit. */
   | { readonly _tag: "StartAgent"; readonly key: string; readonly agent_id: AgentId }
   /** StartQueued: the agent is idle and input waits. */
@@ -74,9 +74,9 @@ export type TurnEffect =
   | { readonly _tag: "FinishClosing"; readonly key: string }
 
 /** All there is: the above, and what the goal being pursued needs. */
-export type Effect = TurnEffect | PlanEffect
+export type PendingWork = TurnWork | PendingPlanWork
 
-export type EffectTag = Effect["_tag"]
+export type PendingWorkTag = PendingWork["_tag"]
 
 const inTurn = (agent: AgentState, turn: TurnState, key: string): InTurn => ({
   key,
@@ -91,7 +91,7 @@ const holding = (state: ConversationState): Holdable => (isHeld(state) ? { held:
 /** A call that was held is another piece of work than the one before it. */
 const heldOf = ({ holds }: TurnState): string => (holds === 0 ? "" : ` held ${holds}`)
 
-const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
+const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<PendingWork> => {
   const { request } = turn
   if (isHeld(state) && request === null) return []
   const attempt = turn.llm_failures + 1
@@ -126,7 +126,7 @@ export const mayRunNow = (state: ConversationState, callId: CallId): boolean => 
   return mayRun(batch, batch.indexOf(call))
 }
 
-const awaitApproval = (call: CallState): Effect => ({
+const awaitApproval = (call: CallState): PendingWork => ({
   _tag: "AwaitApproval",
   key: `approval ${call.call_id}`,
   call_id: call.call_id,
@@ -141,7 +141,7 @@ interface Work {
   readonly batch: ReadonlyArray<CallState>
 }
 
-const callEffect = (work: Work, index: number): Effect | undefined => {
+const callEffect = (work: Work, index: number): PendingWork | undefined => {
   const { state, agent, turn, batch } = work
   const call = batch[index]!
   const id = { call_id: call.call_id }
@@ -158,10 +158,10 @@ const callEffect = (work: Work, index: number): Effect | undefined => {
   return { _tag: "RunTool", ...place, ...id, timeout_ms: timeoutMs }
 }
 
-const callEffects = (work: Work): ReadonlyArray<Effect> =>
+const callEffects = (work: Work): ReadonlyArray<PendingWork> =>
   work.batch.flatMap((_, index) => callEffect(work, index) ?? [])
 
-const batchEffects = (work: Work): ReadonlyArray<Effect> => {
+const batchEffects = (work: Work): ReadonlyArray<PendingWork> => {
   const { agent, turn, batch } = work
   if (batch.some(isOpen)) return callEffects(work)
   const mutating = batch.some((call) => call.mutating && call.attempt > 0)
@@ -171,20 +171,20 @@ const batchEffects = (work: Work): ReadonlyArray<Effect> => {
 }
 
 /** The hooks of other agents wait for theirs. */
-const hookEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
+const hookEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<PendingWork> => {
   const next = nextHook(state)
   if (next === undefined || !turn.hooks.includes(next)) return []
   const id = { hook_run_id: next.hook_run_id, timeout_ms: next.timeout_ms }
   return [{ _tag: "RunHook", ...inTurn(agent, turn, `hook ${next.hook_run_id}`), ...id }]
 }
 
-const retryEffects = (work: Work): ReadonlyArray<Effect> => {
+const retryEffects = (work: Work): ReadonlyArray<PendingWork> => {
   const { agent, turn } = work
   if (turn.retry === null) return []
   // Other calls of the batch go on while one of them waits for its retry.
   if (turn.retry.waits_for_person) return callEffects(work)
   const { target, due_ms: dueMs, attempt, error_type: code, message } = turn.retry
-  const timer: Effect = {
+  const timer: PendingWork = {
     _tag: "RetryAfter",
     ...inTurn(agent, turn, `retry ${turn.turn_id} ${turn.model_calls} ${target.type} ${attempt}${heldOf(turn)}`),
     ...(turn.retry.held && turn.retry.provider !== null ? { held_by: turn.retry.provider } : {}),
@@ -195,7 +195,7 @@ const retryEffects = (work: Work): ReadonlyArray<Effect> => {
   return [timer, ...callEffects(work)]
 }
 
-const turnEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<Effect> => {
+const turnEffects = (state: ConversationState, agent: AgentState, turn: TurnState): ReadonlyArray<PendingWork> => {
   const work: Work = { state, agent, turn, batch: batchOf(state, turn) }
   switch (turn.status) {
     case "streaming":
@@ -215,7 +215,7 @@ const turnEffects = (state: ConversationState, agent: AgentState, turn: TurnStat
 
 const startsTurns: ReadonlySet<string> = new Set(["created", "active"])
 
-const agentEffects = (state: ConversationState, agent: AgentState): ReadonlyArray<Effect> => {
+const agentEffects = (state: ConversationState, agent: AgentState): ReadonlyArray<PendingWork> => {
   if (agent.turn !== null) return turnEffects(state, agent, agent.turn)
   if (agent.status === "spawning") {
     return [{ _tag: "StartAgent", key: `agent ${agent.agent_id}`, agent_id: agent.agent_id }]
@@ -226,12 +226,16 @@ const agentEffects = (state: ConversationState, agent: AgentState): ReadonlyArra
 }
 
 /** Everything that has to happen next, in a stable order. Keys are unique in the list. */
-export const pendingEffects = (state: ConversationState): ReadonlyArray<Effect> => {
+export const pendingWork = (state: ConversationState): ReadonlyArray<PendingWork> => {
   if (state.head === 0) return []
   const alive = aliveAgents(state)
   if (state.session.status === "closing") {
     return alive.length === 0 ? [{ _tag: "FinishClosing", key: "finish closing" }] : []
   }
   const loose = state.calls.filter((call) => call.turn_id === null && call.status === "awaiting_approval")
-  return [...alive.flatMap((agent) => agentEffects(state, agent)), ...loose.map(awaitApproval), ...planEffects(state)]
+  return [
+    ...alive.flatMap((agent) => agentEffects(state, agent)),
+    ...loose.map(awaitApproval),
+    ...pendingPlanWork(state)
+  ]
 }

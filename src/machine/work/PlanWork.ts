@@ -34,7 +34,7 @@ export type PlanWork =
   /** The goal is over: its agents go. */
   | { readonly _tag: "Dismiss"; readonly agent_id: AgentId }
 
-export interface PlanEffect {
+export interface PendingPlanWork {
   readonly _tag: "PlanWork"
   readonly key: string
   readonly plan_id: PlanId
@@ -191,7 +191,7 @@ const dismissal = (plan: PlanState, team: ReadonlyArray<AgentState>, lead: Agent
 }
 
 /** The work that the goal needs now, in a stable order. Nothing while the conversation does not run. */
-export const planEffects = (state: ConversationState): ReadonlyArray<PlanEffect> => {
+export const pendingPlanWork = (state: ConversationState): ReadonlyArray<PendingPlanWork> => {
   const { plan, session } = state
   if (plan === null || session.status !== "active") return []
   const lead = orchestratorIdOf(plan.plan_id)

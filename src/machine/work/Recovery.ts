@@ -3,7 +3,7 @@
  * Questions about calls stay open, those that were asked in the course of one end,
  * approved calls start, pure and idempotent work runs again, what a client runs is
  * waited for, anything else that had started gets exactly one unknown outcome. The
- * rest of the way is `pendingEffects`.
+ * rest of the way is `pendingWork`.
  */
 import type { RuneDraft } from "../../rune/Rune.ts"
 import { finishHooks, lostHookError } from "../decide/batch.ts"
@@ -18,7 +18,7 @@ import { hook as hookMachine } from "../table/Hook.ts"
 import { tool } from "../table/Tool.ts"
 import { openQuestions } from "../view/Questions.ts"
 import { runsInClient } from "../view/Select.ts"
-import { pendingEffects } from "./PendingWork.ts"
+import { pendingWork } from "./PendingWork.ts"
 
 export interface Resolution {
   readonly drafts: ReadonlyArray<RuneDraft>
@@ -97,7 +97,7 @@ export const resolveAfterCrash = (state: ConversationState, moment: Moment, loss
   const sheet = new Drafting(state, moment)
   const detail = [...loseCalls(sheet, loss), ...endAsked(sheet), ...loseHooks(sheet)]
   const cut = cutOffs(state)
-  const pending = pendingEffects(state).length
+  const pending = pendingWork(state).length
   const resolved = detail.length
   if (resolved + cut.length === 0) return { drafts: [], pending, resolved }
   const payload = { pending, resolved, detail, ...(cut.length === 0 ? {} : { cut_off: cut }) }

@@ -116,7 +116,7 @@ const critic: ReadonlyArray<Reply> = [
   },
   {
     when: { role: "critic" },
-    play: [say("Complete, and spelt right.\n"), use("submit_review", { verdict: "pass", findings: [] })]
+    play: [say("Complete, and spelled right.\n"), use("submit_review", { verdict: "pass", findings: [] })]
   }
 ]
 

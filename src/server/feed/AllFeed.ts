@@ -5,14 +5,14 @@
 import { limits } from "../../wire/WireLimits.ts"
 import { OperationFailed } from "../operations/Context.ts"
 import { wireErrorOf } from "../operations/Requests.ts"
-import { hasRoom, type Outlet, waitForRoom } from "../socket/SocketSink.ts"
+import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
-import { type Reader, Topic } from "./ConversationFeed.ts"
+import { ConversationFeed, type Reader } from "./ConversationFeed.ts"
 import { caughtUpFrame, type Membership, type ReadingOptions, readingOf } from "./Feeds.ts"
 import { filterKey, type RuneFilter } from "./Filter.ts"
 
 interface Followed {
-  readonly topic: Topic
+  readonly topic: ConversationFeed
   readonly stop: () => void
   usedMs: number
 }
@@ -35,7 +35,7 @@ interface Place {
 }
 
 interface Follower {
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   readonly places: Map<string, Place>
   readonly request: FollowAll
   isBackfilling: boolean
@@ -58,14 +58,14 @@ interface Member {
   readonly place: Place
 }
 
-export interface EverythingOptions extends ReadingOptions {
+export interface AllFeedOptions extends ReadingOptions {
   readonly newName: () => string
   readonly onFailure: (error: unknown, conversationId: string) => void
 }
 
 export interface FollowAll {
   readonly filter: RuneFilter
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   /** Where to begin with conversations that are named. */
   readonly cursors: Readonly<Record<string, number>>
   /** Conversations that are not named: from their beginning, or only what is new. */
@@ -90,13 +90,13 @@ const newPlace = (): Place => ({
   settled: Promise.withResolvers<void>()
 })
 
-export class Everything {
-  private readonly options: EverythingOptions
+export class AllFeed {
+  private readonly options: AllFeedOptions
   private readonly groups = new Map<string, Group>()
   private readonly members = new WeakMap<Reader, Member>()
   private readonly sweeper: NodeJS.Timeout
 
-  constructor(options: EverythingOptions) {
+  constructor(options: AllFeedOptions) {
     this.options = options
     this.sweeper = setInterval(() => this.sweep(), limits.followAllQuietMs)
     this.sweeper.unref()
@@ -134,7 +134,7 @@ export class Everything {
 
   join(request: FollowAll): Membership {
     const group = this.groupFor(request)
-    const follower: Follower = { outlet: request.outlet, places: new Map(), request, isBackfilling: true, left: false }
+    const follower: Follower = { sink: request.sink, places: new Map(), request, isBackfilling: true, left: false }
     group.followers.add(follower)
     setImmediate(() => void this.backfill(group, follower))
     return { sub: group.name, leave: () => this.leave(group, follower) }
@@ -158,12 +158,12 @@ export class Everything {
 
   /** Catches up with what is named, and with all others if asked for, a few conversations at a time. */
   private async backfill(group: Group, follower: Follower): Promise<void> {
-    const { outlet } = follower
+    const { sink } = follower
     const wanted = this.wanted(follower.request)
     const lane = async (): Promise<void> => {
       for (let next = await wanted.next(); next.done !== true && !follower.left; next = await wanted.next()) {
         // What is only told takes room too.
-        if (!hasRoom(outlet) && !(await waitForRoom(outlet))) return
+        if (!hasRoom(sink) && !(await waitForRoom(sink))) return
         const { conversationId, start } = next.value
         await this.begin(group, follower, conversationId, start).settled.promise
       }
@@ -176,15 +176,16 @@ export class Everything {
       if (!follower.left) follower.request.onFailure(group.name, error)
     }
     follower.isBackfilling = false
-    if (!follower.left) outlet.write(caughtUpFrame(group.name, 0))
+    if (!follower.left) sink.write(caughtUpFrame(group.name, 0))
   }
 
   private async *wanted(request: FollowAll): AsyncGenerator<{ conversationId: string; start: Start }> {
     const { cursors, others, sinceMs } = request
     for (const conversationId of Object.keys(cursors)) yield { conversationId, start: "unknown" }
     if (others === "new" && sinceMs === undefined) return
-    const { shelf } = this.options
-    const all = sinceMs === undefined ? shelf.conversations() : await shelf.changedSince(sinceMs)
+    const { conversationStore } = this.options
+    const all =
+      sinceMs === undefined ? conversationStore.conversations() : await conversationStore.changedSince(sinceMs)
     for await (const conversationId of all) {
       if (Object.hasOwn(cursors, conversationId)) continue
       yield { conversationId, start: sinceMs === undefined ? 0 : "unknown" }
@@ -216,11 +217,11 @@ export class Everything {
   /** Where to begin; nothing when the follower has everything there is, which is how most are found that are named. */
   private async lookUp(member: Member): Promise<number | undefined> {
     const { conversationId, follower, place } = member
-    const { shelf } = this.options
+    const { conversationStore } = this.options
     const { cursors, sinceMs = 0 } = follower.request
     const named = Object.hasOwn(cursors, conversationId) ? cursors[conversationId] : undefined
-    if (named === undefined) return shelf.cursorSince(conversationId, sinceMs)
-    const head = await shelf.head(conversationId)
+    if (named === undefined) return conversationStore.cursorSince(conversationId, sinceMs)
+    const head = await conversationStore.head(conversationId)
     if (named > head) this.tellBeyond(member, named, head)
     if (named < head || place.isNoticed) return Math.min(named, head)
     if (named > head && head > 0) return head
@@ -235,7 +236,7 @@ export class Everything {
     const error = head === 0 ? new OperationFailed("not_found", unknown) : cursorBeyond(beyond, head)
     place.after = head
     place.isLost = head === 0 && !place.isNoticed
-    if (!follower.left) follower.outlet.write(errorFrame({ sub: group.name, conversation_id: conversationId }, error))
+    if (!follower.left) follower.sink.write(errorFrame({ sub: group.name, conversation_id: conversationId }, error))
   }
 
   private follow(member: Member, after: number): void {
@@ -243,7 +244,7 @@ export class Everything {
     const followed = group.topics.get(conversationId) ?? this.open(group, conversationId)
     followed.usedMs = this.options.monotonicMs()
     place.after = after
-    place.reader = followed.topic.join(follower.outlet, after, () => this.settle(member))
+    place.reader = followed.topic.join(follower.sink, after, () => this.settle(member))
     this.members.set(place.reader, member)
   }
 
@@ -266,7 +267,7 @@ export class Everything {
     }
     this.options.onFailure(error, conversationId)
     place.isLost = true
-    follower.outlet.write(errorFrame({ sub: group.name, conversation_id: conversationId }, error))
+    follower.sink.write(errorFrame({ sub: group.name, conversation_id: conversationId }, error))
     place.settled.resolve()
   }
 
@@ -278,8 +279,8 @@ export class Everything {
   }
 
   private open(group: Group, conversationId: string): Followed {
-    const { shelf } = this.options
-    const topic = new Topic({
+    const { conversationStore } = this.options
+    const topic = new ConversationFeed({
       name: group.name,
       conversationId,
       ...readingOf(this.options, conversationId, group.filter),
@@ -293,7 +294,7 @@ export class Everything {
     const followed: Followed = {
       topic,
       usedMs: this.options.monotonicMs(),
-      stop: shelf.watch(conversationId, () => {
+      stop: conversationStore.watch(conversationId, () => {
         followed.usedMs = this.options.monotonicMs()
         topic.wake()
       })

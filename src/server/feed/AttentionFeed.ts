@@ -3,7 +3,7 @@
 // each thing once there is room, and is sent away when there is none for too long.
 import { attentionSummary } from "../../conversation/Summary.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { type Outlet, waitForRoom } from "../socket/SocketSink.ts"
+import { type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
 
 type State = Parameters<typeof attentionSummary>[0]
@@ -36,7 +36,7 @@ interface News {
 }
 
 interface Follower {
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   /** What it is told when its socket has room again; absent while it has. */
   missed: Map<string, News> | undefined
 }
@@ -52,7 +52,7 @@ const byKey = (state: State): Map<string, string> =>
 
 export class Attention {
   private readonly options: AttentionOptions
-  private readonly outlets = new Set<Follower>()
+  private readonly sinks = new Set<Follower>()
   private readonly looking = new Set<string>()
   private watch: Watch | undefined
 
@@ -61,19 +61,19 @@ export class Attention {
   }
 
   get followers(): number {
-    return this.outlets.size
+    return this.sinks.size
   }
 
-  follow(outlet: Outlet): AttentionFollowing {
-    const follower: Follower = { outlet, missed: undefined }
-    this.outlets.add(follower)
+  follow(sink: SocketSink): AttentionFollowing {
+    const follower: Follower = { sink, missed: undefined }
+    this.sinks.add(follower)
     this.watch ??= this.begin()
     return { ready: this.watch.ready, leave: () => this.leave(follower) }
   }
 
   private leave(follower: Follower): void {
-    this.outlets.delete(follower)
-    if (this.outlets.size === 0) this.watch = undefined
+    this.sinks.delete(follower)
+    if (this.sinks.size === 0) this.watch = undefined
   }
 
   private begin(): Watch {
@@ -103,7 +103,7 @@ export class Attention {
 
   /** Something happened in a conversation. */
   notice(conversationId: string): void {
-    if (this.outlets.size === 0 || this.looking.has(conversationId)) return
+    if (this.sinks.size === 0 || this.looking.has(conversationId)) return
     this.looking.add(conversationId)
     setImmediate(() => void this.look(conversationId))
   }
@@ -133,26 +133,26 @@ export class Attention {
   }
 
   private tell(key: string, news: News): void {
-    for (const follower of this.outlets) this.tellOne(follower, key, news)
+    for (const follower of this.sinks) this.tellOne(follower, key, news)
   }
 
   private tellOne(follower: Follower, key: string, news: News): void {
-    const { missed, outlet } = follower
+    const { missed, sink } = follower
     if (missed !== undefined) {
       missed.set(key, lastWord(missed.get(key), news))
-      if (missed.size > limits.attentionMissedMax) outlet.closeStalled()
+      if (missed.size > limits.attentionMissedMax) sink.closeStalled()
       return
     }
-    if (!outlet.isOpen()) return
-    outlet.write(frameOf(news))
-    if (outlet.pendingBytes() > limits.socketBytesMax) void this.hold(follower)
+    if (!sink.isOpen()) return
+    sink.write(frameOf(news))
+    if (sink.pendingBytes() > limits.socketBytesMax) void this.hold(follower)
   }
 
   /** Keeps what there is to be told until the socket has room, and only the last word about each thing. */
   private async hold(follower: Follower): Promise<void> {
     const missed = new Map<string, News>()
     follower.missed = missed
-    if (!(await waitForRoom(follower.outlet))) return this.leave(follower)
+    if (!(await waitForRoom(follower.sink))) return this.leave(follower)
     follower.missed = undefined
     for (const [key, news] of missed) this.tellOne(follower, key, news)
   }

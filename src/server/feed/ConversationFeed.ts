@@ -4,14 +4,14 @@
 // Promise to each reader: every rune after its cursor once, in order, or an explicit gap.
 import type { Frame, Page, RawPage } from "../../conversation/Reading.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { hasRoom, type Outlet, waitForRoom } from "../socket/SocketSink.ts"
+import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
 import { frameAll, textFrame } from "../socket/WebSocketFrame.ts"
 import { CatchUpPages, type Content, type SharedPage } from "./CatchUpPages.ts"
 import type { PageBuffers } from "./PageBuffers.ts"
 import { turnAfterEmptyPage } from "./ReadProgress.ts"
 import { makeWrapInPlace } from "./WirePage.ts"
 
-export interface TopicOptions {
+export interface ConversationFeedOptions {
   /** The name that pushed frames carry; the same for all readers of the topic. */
   readonly name: string
   /** Reads a page after the cursor; an empty page with `next` equal to the cursor means the head. */
@@ -31,7 +31,7 @@ export interface TopicOptions {
 }
 
 export interface Reader {
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   /** Called once, when the reader has everything there was when it came. */
   readonly onCaughtUp: (head: number) => void
   cursor: number
@@ -39,8 +39,8 @@ export interface Reader {
   left: boolean
 }
 
-export class Topic {
-  private readonly options: TopicOptions
+export class ConversationFeed {
+  private readonly options: ConversationFeedOptions
   private readonly prefix: Buffer
   private readonly suffix = Buffer.from("}")
   private readonly atHead = new Set<Reader>()
@@ -52,7 +52,7 @@ export class Topic {
   private dirty = false
   private pumpedMs = Number.NEGATIVE_INFINITY
 
-  constructor(options: TopicOptions) {
+  constructor(options: ConversationFeedOptions) {
     this.options = options
     this.prefix = Buffer.from(`{"sub":${JSON.stringify(options.name)},"rune":`)
     const { buffers, readRaw, visibilityMax } = options
@@ -78,8 +78,8 @@ export class Topic {
   }
 
   /** Adds a reader that has everything up to `cursor`; nothing is written to it before the next turn of the loop. */
-  join(outlet: Outlet, cursor: number, onCaughtUp: (head: number) => void): Reader {
-    const reader: Reader = { outlet, onCaughtUp, cursor, caughtUp: false, left: false }
+  join(sink: SocketSink, cursor: number, onCaughtUp: (head: number) => void): Reader {
+    const reader: Reader = { sink, onCaughtUp, cursor, caughtUp: false, left: false }
     this.behind.add(reader)
     setImmediate(() => void this.catchUp(reader))
     return reader
@@ -126,13 +126,13 @@ export class Topic {
     const shared = this.encode(page, from)
     for (const reader of this.atHead) {
       if (reader.cursor >= page.next) continue
-      if (reader.outlet.pendingBytes() > limits.socketBytesMax) {
+      if (reader.sink.pendingBytes() > limits.socketBytesMax) {
         this.fallBehind(reader)
         continue
       }
       // One that came from its own reading may have the first part of the page already.
       const bytes = reader.cursor === from ? shared : this.encode(page, reader.cursor)
-      if (bytes !== undefined) reader.outlet.write(bytes)
+      if (bytes !== undefined) reader.sink.write(bytes)
       reader.cursor = page.next
     }
   }
@@ -150,7 +150,7 @@ export class Topic {
     let emptyPages = 0
     try {
       while (page !== undefined && !reader.left) {
-        if (!hasRoom(reader.outlet) && !(await this.waitForRoom(reader))) return
+        if (!hasRoom(reader.sink) && !(await this.waitForRoom(reader))) return
         const content: Content = await page.content
         if (reader.left) return
         const isLast = content.next >= content.head && content.next >= this.cursor
@@ -160,7 +160,7 @@ export class Topic {
         if (reader.left) return
         // The next page is read while this one is on its way.
         const following: SharedPage | undefined = isLast ? undefined : this.pageBehind(content.next)
-        send(reader.outlet, page, content)
+        send(reader.sink, page, content)
         page.release()
         page = following
         reader.cursor = content.next
@@ -196,7 +196,7 @@ export class Topic {
   }
 
   private async waitForRoom(reader: Reader): Promise<boolean> {
-    const hasComeBack = await waitForRoom(reader.outlet)
+    const hasComeBack = await waitForRoom(reader.sink)
     if (!hasComeBack) this.leave(reader)
     return hasComeBack
   }
@@ -234,9 +234,9 @@ export class Topic {
 }
 
 /** Hands a page to a socket; its bytes stay as they are until the socket has them. */
-const send = (outlet: Outlet, page: SharedPage, { pieces }: Content): void => {
+const send = (sink: SocketSink, page: SharedPage, { pieces }: Content): void => {
   for (const piece of pieces) {
     page.retain()
-    outlet.write(piece, page.release)
+    sink.write(piece, page.release)
   }
 }

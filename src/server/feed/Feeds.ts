@@ -1,16 +1,16 @@
 // The topics of a server: one per conversation and filter while anybody follows it. Readers of the same topic share its
 // name on the wire, which is what lets them share its bytes.
 import { privacyRank } from "../../rune/Envelope.ts"
-import type { Shelf } from "../operations/Context.ts"
-import type { Outlet } from "../socket/SocketSink.ts"
+import type { ConversationStore } from "../operations/Context.ts"
+import type { SocketSink } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
-import { type Reader, Topic, type TopicOptions } from "./ConversationFeed.ts"
+import { ConversationFeed, type ConversationFeedOptions, type Reader } from "./ConversationFeed.ts"
 import { acceptsFrame, filterKey, type RuneFilter } from "./Filter.ts"
 import type { PageBuffers } from "./PageBuffers.ts"
 
 interface Open {
   readonly key: string
-  readonly topic: Topic
+  readonly topic: ConversationFeed
   readonly stop: () => void
 }
 
@@ -20,12 +20,12 @@ export interface Membership {
 }
 
 export interface ReadingOptions {
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   readonly buffers: PageBuffers
   readonly monotonicMs: () => number
 }
 
-export interface TopicsOptions extends ReadingOptions {
+export interface FeedsOptions extends ReadingOptions {
   readonly newName: () => string
   /** A topic could not be read; its readers have been told. */
   readonly onFailure: (error: unknown, conversationId: string) => void
@@ -34,7 +34,7 @@ export interface TopicsOptions extends ReadingOptions {
 export interface JoinRequest {
   readonly conversationId: string
   readonly filter: RuneFilter
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   readonly cursor: number
   /** Names this connection uses already. */
   readonly taken: ReadonlySet<string>
@@ -44,14 +44,14 @@ export interface JoinRequest {
 
 /** How the readers of a conversation with this filter read it. */
 export const readingOf = (
-  { buffers, monotonicMs, shelf }: ReadingOptions,
+  { buffers, monotonicMs, conversationStore }: ReadingOptions,
   conversationId: string,
   filter: RuneFilter
-): Omit<TopicOptions, "name" | "onFailure"> => {
+): Omit<ConversationFeedOptions, "name" | "onFailure"> => {
   const { kinds, visibility } = filter
-  const readRaw = (after: number, into: Buffer) => shelf.readRaw(conversationId, { after, into })
+  const readRaw = (after: number, into: Buffer) => conversationStore.readRaw(conversationId, { after, into })
   return {
-    read: (after, bytesMax) => shelf.read(conversationId, { after, bytesMax, visibilityMax: visibility }),
+    read: (after, bytesMax) => conversationStore.read(conversationId, { after, bytesMax, visibilityMax: visibility }),
     // Kinds stand in the runes, not in front of them.
     ...(kinds === undefined ? { readRaw } : {}),
     visibilityMax: privacyRank[visibility],
@@ -64,12 +64,12 @@ export const readingOf = (
 export const caughtUpFrame = (sub: string, head: number): Buffer =>
   textFrame(`{"sub":${JSON.stringify(sub)},"caught_up":{"head":${head}}}`)
 
-export class Topics {
-  private readonly options: TopicsOptions
+export class Feeds {
+  private readonly options: FeedsOptions
   private readonly open = new Map<string, Open>()
   private readonly owners = new WeakMap<Reader, JoinRequest>()
 
-  constructor(options: TopicsOptions) {
+  constructor(options: FeedsOptions) {
     this.options = options
   }
 
@@ -90,22 +90,22 @@ export class Topics {
 
   /** Follows a conversation from a cursor; the first frame comes after the current turn of the loop. */
   join(request: JoinRequest): Membership {
-    const { conversationId, cursor, filter, outlet, taken } = request
+    const { conversationId, cursor, filter, sink, taken } = request
     const base = `${conversationId} ${filterKey(filter)}`
     let found = this.open.get(base)
     // One connection that follows the same thing twice gets a topic of its own the second time.
     if (found !== undefined && taken.has(found.topic.name)) found = undefined
     const opened = found ?? this.start(base, request)
     const sub = opened.topic.name
-    const reader = opened.topic.join(outlet, cursor, (head) => outlet.write(caughtUpFrame(sub, head)))
+    const reader = opened.topic.join(sink, cursor, (head) => sink.write(caughtUpFrame(sub, head)))
     this.owners.set(reader, request)
     return { sub, leave: () => this.leave(opened, reader) }
   }
 
   private start(base: string, { conversationId, filter }: JoinRequest): Open {
-    const { newName, shelf } = this.options
+    const { newName, conversationStore } = this.options
     const name = newName()
-    const topic = new Topic({
+    const topic = new ConversationFeed({
       name,
       ...readingOf(this.options, conversationId, filter),
       onFailure: (error, readers) => {
@@ -115,7 +115,7 @@ export class Topics {
       }
     })
     const key = this.open.has(base) ? `${base} ${name}` : base
-    const opened: Open = { key, topic, stop: shelf.watch(conversationId, () => topic.wake()) }
+    const opened: Open = { key, topic, stop: conversationStore.watch(conversationId, () => topic.wake()) }
     this.open.set(key, opened)
     return opened
   }

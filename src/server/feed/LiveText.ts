@@ -1,6 +1,6 @@
 // Text of a model as it comes, for those who asked to see it before it is durable. Best effort: whoever has no room in
 // the socket misses it, and the runes bring it all the same.
-import { hasRoom, type Outlet } from "../socket/SocketSink.ts"
+import { hasRoom, type SocketSink } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
 
 export interface LiveText {
@@ -12,16 +12,16 @@ export interface LiveText {
 
 interface Listener {
   readonly sub: string
-  readonly outlet: Outlet
+  readonly sink: SocketSink
 }
 
 export class Live {
   private readonly listeners = new Map<string, Set<Listener>>()
 
-  follow(conversationId: string, sub: string, outlet: Outlet): () => void {
+  follow(conversationId: string, sub: string, sink: SocketSink): () => void {
     const all = this.listeners.get(conversationId) ?? new Set()
     this.listeners.set(conversationId, all)
-    const listener = { sub, outlet }
+    const listener = { sub, sink }
     all.add(listener)
     return () => {
       all.delete(listener)
@@ -30,12 +30,12 @@ export class Live {
   }
 
   tell({ conversation_id: conversationId, ...live }: LiveText): void {
-    for (const { outlet, sub } of this.listeners.get(conversationId) ?? []) {
-      if (outlet.isOpen() && hasRoom(outlet)) outlet.write(textFrame(JSON.stringify({ sub, live })))
+    for (const { sink, sub } of this.listeners.get(conversationId) ?? []) {
+      if (sink.isOpen() && hasRoom(sink)) sink.write(textFrame(JSON.stringify({ sub, live })))
     }
-    for (const { outlet, sub } of this.listeners.get("*") ?? []) {
+    for (const { sink, sub } of this.listeners.get("*") ?? []) {
       const frame = { sub, live: { conversation_id: conversationId, ...live } }
-      if (outlet.isOpen() && hasRoom(outlet)) outlet.write(textFrame(JSON.stringify(frame)))
+      if (sink.isOpen() && hasRoom(sink)) sink.write(textFrame(JSON.stringify(frame)))
     }
   }
 }

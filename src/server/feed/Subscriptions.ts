@@ -4,13 +4,13 @@ import type { DerivedView } from "../../conversation/Views.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { OperationFailed, type Principal, type Shelf, visibilityCap } from "../operations/Context.ts"
+import { type ConversationStore, OperationFailed, type Principal, visibilityCap } from "../operations/Context.ts"
 import { wireErrorOf } from "../operations/Requests.ts"
-import type { Outlet } from "../socket/SocketSink.ts"
+import type { SocketSink } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
-import type { Everything } from "./AllFeed.ts"
+import type { AllFeed } from "./AllFeed.ts"
 import type { Attention } from "./AttentionFeed.ts"
-import type { Membership, Topics } from "./Feeds.ts"
+import type { Feeds, Membership } from "./Feeds.ts"
 import type { RuneFilter } from "./Filter.ts"
 import type { Live } from "./LiveText.ts"
 import { ViewReader } from "./ViewReader.ts"
@@ -19,11 +19,11 @@ type Subscribe = FieldsOf<"subscribe">
 
 /** What all connections of a server share. */
 export interface Following {
-  readonly topics: Topics
-  readonly everything: Everything
+  readonly topics: Feeds
+  readonly allFeed: AllFeed
   readonly attention: Attention
   readonly live: Live
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   readonly newName: () => string
   readonly nowMs: () => number
 }
@@ -33,16 +33,16 @@ const ATTENTION = "*"
 
 export class Subscriptions {
   private readonly following: Following
-  private readonly outlet: Outlet
+  private readonly sink: SocketSink
   private readonly principal: Principal
   private readonly open = new Map<string, () => void>()
   /** Subscriptions that are being looked up and count already. */
   private pending = 0
   private closed = false
 
-  constructor(following: Following, outlet: Outlet, principal: Principal) {
+  constructor(following: Following, sink: SocketSink, principal: Principal) {
     this.following = following
-    this.outlet = outlet
+    this.sink = sink
     this.principal = principal
   }
 
@@ -78,7 +78,7 @@ export class Subscriptions {
 
   private async subscribeAttention(): Promise<AnswerOf<"attention.subscribe">> {
     if (!this.open.has(ATTENTION)) {
-      const { leave, ready } = this.following.attention.follow(this.outlet)
+      const { leave, ready } = this.following.attention.follow(this.sink)
       this.open.set(ATTENTION, leave)
       await ready
     }
@@ -93,7 +93,7 @@ export class Subscriptions {
       throw new OperationFailed("bad_request", message)
     }
     const conversationId = fields.conversation_id
-    const head = await this.following.shelf.head(conversationId)
+    const head = await this.following.conversationStore.head(conversationId)
     if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${conversationId}`)
     const cursor = fields.after === "tail" ? head : (fields.after ?? 0)
     if (cursor > head) {
@@ -109,17 +109,17 @@ export class Subscriptions {
     const { topics } = this.following
     return topics.join({
       ...place,
-      outlet: this.outlet,
+      sink: this.sink,
       taken: new Set(this.open.keys()),
       onFailure: (sub, error) => this.end(sub, error)
     })
   }
 
   private joinView(place: Place, view: DerivedView): Membership {
-    const { newName, shelf } = this.following
+    const { newName, conversationStore } = this.following
     const sub = newName()
     const onFailure = (error: unknown) => this.end(sub, error)
-    const reader = new ViewReader({ ...place, sub, view, outlet: this.outlet, shelf, onFailure })
+    const reader = new ViewReader({ ...place, sub, view, sink: this.sink, conversationStore, onFailure })
     return { sub, leave: () => reader.leave() }
   }
 
@@ -131,9 +131,9 @@ export class Subscriptions {
     }
     // What is on its way to the disk now was stamped a moment ago, and is new to this follower all the same.
     const nowMs = this.following.nowMs() - limits.stampedWithinMs
-    const member = this.following.everything.join({
+    const member = this.following.allFeed.join({
       filter,
-      outlet: this.outlet,
+      sink: this.sink,
       cursors,
       others: after === "tail" ? "new" : "all",
       sinceMs: after === "tail" ? sinceMs : undefined,
@@ -146,7 +146,7 @@ export class Subscriptions {
   private keep(member: Membership, fields: Subscribe, head: number): { readonly sub: string; readonly head: number } {
     const { sub } = member
     const stopLive =
-      fields.live === true ? this.following.live.follow(fields.conversation_id, sub, this.outlet) : undefined
+      fields.live === true ? this.following.live.follow(fields.conversation_id, sub, this.sink) : undefined
     const leave = (): void => {
       member.leave()
       stopLive?.()
@@ -161,7 +161,7 @@ export class Subscriptions {
   private end(sub: string, error: unknown): void {
     this.open.get(sub)?.()
     this.open.delete(sub)
-    if (this.outlet.isOpen()) this.outlet.write(textFrame(JSON.stringify({ sub, error: wireErrorOf(error) })))
+    if (this.sink.isOpen()) this.sink.write(textFrame(JSON.stringify({ sub, error: wireErrorOf(error) })))
   }
 
   private filterOf(fields: Subscribe): RuneFilter {

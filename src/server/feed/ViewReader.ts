@@ -3,8 +3,8 @@
 import type { Page } from "../../conversation/Reading.ts"
 import { type DerivedView, makeView, runeIn, type ViewFold } from "../../conversation/Views.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import type { Shelf } from "../operations/Context.ts"
-import { hasRoom, type Outlet, waitForRoom } from "../socket/SocketSink.ts"
+import type { ConversationStore } from "../operations/Context.ts"
+import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
 import { caughtUpFrame } from "./Feeds.ts"
 import { acceptsKind, type RuneFilter } from "./Filter.ts"
@@ -15,9 +15,9 @@ export interface ViewRequest {
   readonly view: DerivedView
   readonly conversationId: string
   readonly filter: RuneFilter
-  readonly outlet: Outlet
+  readonly sink: SocketSink
   readonly cursor: number
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   readonly onFailure: (error: unknown) => void
 }
 
@@ -36,7 +36,7 @@ export class ViewReader {
     this.request = request
     this.fold = makeView(request.view)
     this.accepts = acceptsKind(request.filter.kinds)
-    this.stop = request.shelf.watch(request.conversationId, () => this.wake())
+    this.stop = request.conversationStore.watch(request.conversationId, () => this.wake())
     setImmediate(() => void this.pump())
   }
 
@@ -53,11 +53,11 @@ export class ViewReader {
   }
 
   private async pump(): Promise<void> {
-    const { onFailure, outlet } = this.request
+    const { onFailure, sink } = this.request
     try {
       while (this.dirty && !this.left) {
         this.dirty = false
-        if (!hasRoom(outlet) && !(await waitForRoom(outlet))) return this.leave()
+        if (!hasRoom(sink) && !(await waitForRoom(sink))) return this.leave()
         await this.step()
       }
     } catch (error) {
@@ -69,24 +69,24 @@ export class ViewReader {
   }
 
   private async step(): Promise<void> {
-    const { conversationId, outlet, shelf, sub } = this.request
+    const { conversationId, sink, conversationStore, sub } = this.request
     // Every rune is folded, also those the follower may not see: a state follows from all of them.
     const request = { after: this.position, bytesMax: limits.pageBytes, visibilityMax: "internal" } as const
-    const page = await shelf.read(conversationId, request)
+    const page = await conversationStore.read(conversationId, request)
     if (this.left) return
     const isMore = hasMore(this.position, page)
     if (page.next !== this.position) this.deliver(page)
     if (isMore) this.dirty = true
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
-      outlet.write(caughtUpFrame(sub, page.head))
+      sink.write(caughtUpFrame(sub, page.head))
       // Whether the end of a log is its end, or damage, is known behind it.
       this.dirty = true
     }
   }
 
   private deliver(page: Page): void {
-    const { conversationId, cursor, filter, outlet, sub } = this.request
+    const { conversationId, cursor, filter, sink, sub } = this.request
     const frames: Array<Buffer> = []
     this.position = page.next
     for (const frame of page.frames) {
@@ -97,6 +97,6 @@ export class ViewReader {
       if (rune.event_id <= cursor || !isSeen || !this.accepts(rune.kind)) continue
       for (const event of events) frames.push(textFrame(JSON.stringify({ sub, event })))
     }
-    if (frames.length > 0) outlet.write(Buffer.concat(frames))
+    if (frames.length > 0) sink.write(Buffer.concat(frames))
   }
 }

@@ -6,13 +6,13 @@ import { type DerivedView, makeView, runeIn, type ViewFold } from "../../convers
 import { limits } from "../../wire/WireLimits.ts"
 import { acceptsFrame, acceptsKind, type RuneFilter } from "../feed/Filter.ts"
 import { hasMore } from "../feed/ReadProgress.ts"
-import type { Shelf } from "../operations/Context.ts"
+import type { ConversationStore } from "../operations/Context.ts"
 import { wireErrorOf } from "../operations/Requests.ts"
-import { hasRoom, type Outlet, streamDrained, waitForRoom } from "../socket/SocketSink.ts"
+import { hasRoom, type SocketSink, streamDrained, waitForRoom } from "../socket/SocketSink.ts"
 import { plainHeaders } from "./HttpAnswer.ts"
 
 export interface FeedRequest {
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   readonly conversationId: string
   readonly filter: RuneFilter
   readonly after: number
@@ -22,7 +22,7 @@ export interface FeedRequest {
   readonly stalledMs: number
 }
 
-const outletOf = ({ response, stalledMs }: FeedRequest): Outlet => ({
+const sinkOf = ({ response, stalledMs }: FeedRequest): SocketSink => ({
   write: (bytes) => void response.write(bytes),
   pendingBytes: () => response.writableLength,
   // A response is no duplex stream; its socket is what drains.
@@ -77,8 +77,8 @@ class ViewEvents {
   }
 }
 
-const readNext = ({ conversationId, filter, shelf, view }: FeedRequest, after: number): Promise<Page> =>
-  shelf.read(conversationId, {
+const readNext = ({ conversationId, filter, conversationStore, view }: FeedRequest, after: number): Promise<Page> =>
+  conversationStore.read(conversationId, {
     after,
     bytesMax: limits.pageBytes,
     visibilityMax: view === undefined ? filter.visibility : "internal"
@@ -87,7 +87,7 @@ const readNext = ({ conversationId, filter, shelf, view }: FeedRequest, after: n
 /** Runes after the cursor as JSON lines, at most so many. */
 export const sendLines = async (request: FeedRequest, runesMax: number): Promise<void> => {
   const { filter, response } = request
-  const outlet = outletOf(request)
+  const sink = sinkOf(request)
   const wanted = isWanted(filter)
   let { after } = request
   let page = await readNext(request, after)
@@ -96,9 +96,9 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
     for (let left = runesMax; ; ) {
       const frames = page.frames.filter(wanted).slice(0, left)
       left -= frames.length
-      if (frames.length > 0) outlet.write(Buffer.concat(frames.flatMap(lineOf)))
-      if (left === 0 || !outlet.isOpen()) break
-      if (!hasRoom(outlet) && !(await waitForRoom(outlet))) break
+      if (frames.length > 0) sink.write(Buffer.concat(frames.flatMap(lineOf)))
+      if (left === 0 || !sink.isOpen()) break
+      if (!hasRoom(sink) && !(await waitForRoom(sink))) break
       after = page.next
       // Also behind the last page: whether the end of a log is its end, or damage, is known there.
       page = await readNext(request, after)
@@ -106,7 +106,7 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
     }
   } catch (error) {
     // The status is sent; without this line what was read would look like all there is.
-    outlet.write(Buffer.from(`${JSON.stringify({ error: wireErrorOf(error) })}\n`))
+    sink.write(Buffer.from(`${JSON.stringify({ error: wireErrorOf(error) })}\n`))
   }
   response.end()
 }
@@ -114,7 +114,7 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
 /** Runes after the cursor as server-sent events, for as long as the reader stays. */
 export class EventStream {
   private readonly request: FeedRequest
-  private readonly outlet: Outlet
+  private readonly sink: SocketSink
   private readonly wanted: (frame: Frame) => boolean
   private readonly view: ViewEvents | undefined
   private readonly stopWatching: () => void
@@ -129,7 +129,7 @@ export class EventStream {
   constructor(request: FeedRequest, onEnd: () => void) {
     this.request = request
     this.onEnd = onEnd
-    this.outlet = outletOf(request)
+    this.sink = sinkOf(request)
     this.wanted = isWanted(request.filter)
     const { view } = request
     this.view = view === undefined ? undefined : new ViewEvents({ ...request, view })
@@ -138,7 +138,7 @@ export class EventStream {
     request.response.writeHead(200, { ...plainHeaders, "content-type": "text/event-stream", "x-accel-buffering": "no" })
     request.response.flushHeaders()
     request.response.on("close", () => this.end())
-    this.stopWatching = request.shelf.watch(request.conversationId, () => this.wake())
+    this.stopWatching = request.conversationStore.watch(request.conversationId, () => this.wake())
     this.heartbeat = setInterval(() => this.beat(), limits.pingEveryMs)
     this.heartbeat.unref()
     this.wake()
@@ -149,12 +149,12 @@ export class EventStream {
     this.ended = true
     this.stopWatching()
     clearInterval(this.heartbeat)
-    if (this.outlet.isOpen()) this.request.response.end()
+    if (this.sink.isOpen()) this.request.response.end()
     this.onEnd()
   }
 
   private beat(): void {
-    if (this.outlet.isOpen() && hasRoom(this.outlet)) this.outlet.write(Buffer.from(": still here\n\n"))
+    if (this.sink.isOpen() && hasRoom(this.sink)) this.sink.write(Buffer.from(": still here\n\n"))
   }
 
   private wake(): void {
@@ -168,7 +168,7 @@ export class EventStream {
     try {
       while (this.dirty && !this.ended) {
         this.dirty = false
-        if (!hasRoom(this.outlet) && !(await waitForRoom(this.outlet))) return this.end()
+        if (!hasRoom(this.sink) && !(await waitForRoom(this.sink))) return this.end()
         this.deliver(await readNext(this.request, this.cursor))
       }
     } catch (error) {
@@ -181,8 +181,8 @@ export class EventStream {
 
   /** Without a word the end of the stream would look like a broken connection. */
   private tell(error: unknown): void {
-    if (!this.outlet.isOpen() || this.ended) return
-    this.outlet.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOf(error))}\n\n`))
+    if (!this.sink.isOpen() || this.ended) return
+    this.sink.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOf(error))}\n\n`))
   }
 
   private partsOf({ frames }: Page): ReadonlyArray<Buffer> {
@@ -197,11 +197,11 @@ export class EventStream {
     const parts = this.partsOf(page)
     const isMore = hasMore(this.cursor, page)
     this.cursor = page.next
-    if (parts.length > 0) this.outlet.write(Buffer.concat(parts))
+    if (parts.length > 0) this.sink.write(Buffer.concat(parts))
     if (isMore) this.dirty = true
     else if (!this.isCaughtUp) {
       this.isCaughtUp = true
-      this.outlet.write(Buffer.from(`event: caught_up\ndata: {"head":${page.head}}\n\n`))
+      this.sink.write(Buffer.from(`event: caught_up\ndata: {"head":${page.head}}\n\n`))
       // Whether the end of a log is its end, or damage, is known behind it.
       this.dirty = true
     }

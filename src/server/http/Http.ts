@@ -9,9 +9,9 @@ import { type Auth, bearerOf } from "../Auth.ts"
 import { uploaded } from "../operations/Attachments.ts"
 import {
   type AttachmentPort,
+  type ConversationStore,
   OperationFailed,
   type Principal,
-  type Shelf,
   visibilityCap
 } from "../operations/Context.ts"
 import type { Operator } from "../operations/Operate.ts"
@@ -25,7 +25,7 @@ export interface HttpOptions {
   readonly auth: Auth
   readonly operator: Operator
   readonly metrics: Metrics
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   readonly attachments?: AttachmentPort
   readonly log: Log
   readonly stalledMs: number
@@ -203,8 +203,8 @@ export class Http {
   }
 
   private async feed({ id, principal, response, url }: Visit, asked: string | null) {
-    const { shelf, stalledMs } = this.options
-    const head = await shelf.head(id)
+    const { conversationStore, stalledMs } = this.options
+    const head = await conversationStore.head(id)
     if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${id}`)
     const after = asked === "tail" ? head : asked === null || asked === "" ? 0 : wholeNumber("after", asked)
     if (after > head) {
@@ -212,7 +212,7 @@ export class Http {
     }
     const visibility = url.searchParams.get("visibility") === "public" ? "public" : visibilityCap(principal)
     const kinds = url.searchParams.get("kinds")?.split(",")
-    return { shelf, conversationId: id, filter: { visibility, kinds }, after, response, stalledMs } as const
+    return { conversationStore, conversationId: id, filter: { visibility, kinds }, after, response, stalledMs } as const
   }
 }
 

@@ -1,4 +1,4 @@
-// What an operation may use: the conversations of this process, the shelf of stored ones, and who asks. Handlers see
+// What an operation may use: the conversations of this process, the conversation store of stored ones, and who asks. Handlers see
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 
 import type { RemoteTools } from "../../contract/RemoteTools.ts"
@@ -53,7 +53,7 @@ export interface ReadRequest {
 }
 
 /** Stored conversations, in memory or not, archived or not. */
-export interface Shelf {
+export interface ConversationStore {
   readonly list: (query: ListQuery) => Promise<AnswerOf<"conversation.list">>
   /** The ids of all conversations. */
   readonly conversations: () => AsyncIterable<string>
@@ -114,7 +114,7 @@ export interface AttachmentPort {
 
 export interface OperationContext {
   readonly conversations: Conversations
-  readonly shelf: Shelf
+  readonly conversationStore: ConversationStore
   /** Takes the yes of a person to a call. */
   readonly approvals: Approvals
   /** What models are told before and beside the messages. */

@@ -108,7 +108,7 @@ const fromWaiting = async <Item>(
 ): Promise<{ readonly items: ReadonlyArray<Item>; readonly left_out?: number }> => {
   const resident = context.conversations.residentStates()
   const known = new Set<string>(resident.map(({ conversation_id: id }) => id))
-  const others = (await context.shelf.waiting()).filter((id) => !known.has(id))
+  const others = (await context.conversationStore.waiting()).filter((id) => !known.has(id))
   const asked = others.slice(0, limits.attentionConversationsMax)
   const items = [...resident, ...(await statesOf(context, asked))].flatMap((state) => itemsOf(state))
   return asked.length === others.length ? { items } : { items, left_out: others.length - asked.length }
@@ -155,7 +155,7 @@ const fork: Handler<"conversation.fork"> = (fields, context) => {
   const conversationId = `conv_${idFor(context, `fork of ${from}`)}`
   const { idempotency } = context
   const given = idempotency === undefined ? {} : { idempotency }
-  return context.shelf.fork({ from, atEventId, conversationId, isContinued, ...given })
+  return context.conversationStore.fork({ from, atEventId, conversationId, isContinued, ...given })
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -170,7 +170,7 @@ const windowMs = (window: string): number => {
 
 const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context) => {
   const since = window === undefined ? undefined : context.nowMs() - windowMs(window)
-  const within = since === undefined ? {} : { window: await context.shelf.figuresSince(since, id) }
+  const within = since === undefined ? {} : { window: await context.conversationStore.figuresSince(since, id) }
   if (id === undefined) return { ...context.figures(), providers: context.conversations.circuits(), ...within }
   const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summaryOf(
     await context.conversations.state(id)
@@ -187,7 +187,7 @@ const reasonOf = (reason: string | undefined, fallback: string): string => reaso
 export const handlers: HandlerTable = {
   "conversation.create": create,
   "conversation.list": async ({ limit, ...query }, context) => ({
-    ...(await context.shelf.list({ ...query, limit: Math.min(limit ?? 50, limits.listMax) }))
+    ...(await context.conversationStore.list({ ...query, limit: Math.min(limit ?? 50, limits.listMax) }))
   }),
   "conversation.get": async ({ conversation_id: id }, context) => summaryOf(await context.conversations.state(id)),
   "conversation.prompt": ({ agent_id: agentId, conversation_id: id }, context) => context.prompts.show(id, agentId),
@@ -199,8 +199,10 @@ export const handlers: HandlerTable = {
     eventOf(submit(context, id, { _tag: "Unsuspend", reason: reasonOf(reason, "asked for") })),
   "conversation.close": ({ conversation_id: id, reason }, context) =>
     eventOf(submit(context, id, { _tag: "Close", reason: reasonOf(reason, "asked for") })),
-  "conversation.archive": ({ conversation_id: id }, context) => context.shelf.archive(id, context.idempotency),
-  "conversation.restore": ({ conversation_id: id }, context) => context.shelf.restore(id, context.idempotency),
+  "conversation.archive": ({ conversation_id: id }, context) =>
+    context.conversationStore.archive(id, context.idempotency),
+  "conversation.restore": ({ conversation_id: id }, context) =>
+    context.conversationStore.restore(id, context.idempotency),
   "conversation.fork": fork,
   "message.post": post,
   "goal.submit": submitGoal,

@@ -86,8 +86,8 @@ const sceneOf = async (place: GoalPlace, { conversations }: OperationContext): P
 
 /** Whether the same request was answered before: what was taken then is not put to hooks again. */
 const isTaken = async (place: GoalPlace, planId: PlanId, context: OperationContext): Promise<boolean> => {
-  const { conversations, idempotency, shelf } = context
-  if (idempotency === undefined || (await shelf.head(place.conversationId)) === 0) return false
+  const { conversations, idempotency, conversationStore } = context
+  if (idempotency === undefined || (await conversationStore.head(place.conversationId)) === 0) return false
   return (await conversations.state(place.conversationId)).plan?.plan_id === planId
 }
 

@@ -2,21 +2,21 @@
 // connection that answers for its tools. A result is answered for when it is durable, and from the log alone: what comes
 // late or again, also in another life of the server, is told how the call ended first.
 
-import type { DeskAnswer } from "../../contract/RemoteTools.ts"
+import type { RegistryAnswer } from "../../contract/RemoteTools.ts"
 import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { type OperationContext, OperationFailed } from "./Context.ts"
 
-const deskOf = ({ connection, principal, remoteTools }: OperationContext) => {
+const registryOf = ({ connection, principal, remoteTools }: OperationContext) => {
   if (remoteTools === undefined)
     throw new OperationFailed("invalid_state", "running tools in a client is not available on this server")
   if (connection === undefined) throw new OperationFailed("bad_request", "tools of a client need a WebSocket")
   return { desk: remoteTools, owner: { principal: principal.name, connection } }
 }
 
-const accepted = <Ok>(answer: DeskAnswer<Ok>): Ok => {
+const accepted = <Ok>(answer: RegistryAnswer<Ok>): Ok => {
   if (answer._tag === "Refused") throw new OperationFailed(answer.code, answer.message)
   return answer
 }
@@ -27,7 +27,7 @@ export const registerTools = async (
   { conversation_id: id, tools }: FieldsOf<"tool.register">,
   context: OperationContext
 ): Promise<AnswerOf<"tool.register">> => {
-  const { desk, owner } = deskOf(context)
+  const { desk, owner } = registryOf(context)
   const { calls, head, session } = await context.conversations.state(id)
   if (over.has(session.status))
     throw new OperationFailed("invalid_state", `the conversation is ${session.status}`, { state: session.status })
@@ -77,13 +77,13 @@ export const takeResult = async (
   { call_id: callId, conversation_id: id, output = "", status = "success" }: FieldsOf<"tool.result">,
   context: OperationContext
 ): Promise<AnswerOf<"tool.result">> => {
-  const { desk, owner } = deskOf(context)
+  const { desk, owner } = registryOf(context)
   const { calls } = await context.conversations.state(id)
   const call = calls.find((one) => one.call_id === callId)
   if (call?.result === null) {
     accepted(desk.result(id, owner, call, { status, output }))
     await untilDurable(context, id, callId)
   }
-  const ended = await context.shelf.endedCall(id, callId, call?.event_id ?? 1)
+  const ended = await context.conversationStore.endedCall(id, callId, call?.event_id ?? 1)
   return answerOf(ended, callId, { status, output, hash: desk.answerHash({ status, output }) })
 }

@@ -8,11 +8,11 @@ import { type Following, Subscriptions } from "../feed/Subscriptions.ts"
 import type { Principal } from "../operations/Context.ts"
 import type { Operator } from "../operations/Operate.ts"
 import { parseObject, parseRequest, type Request } from "../operations/Requests.ts"
-import { type Outlet, streamDrained, waitForRoom } from "./SocketSink.ts"
+import { type SocketSink, streamDrained, waitForRoom } from "./SocketSink.ts"
 import { textFrame } from "./WebSocketFrame.ts"
 
 /** A socket that answers a message over the limit with the code of this protocol. */
-export class DoorSocket extends WebSocket {
+export class ClientSocket extends WebSocket {
   override close(code?: number, reason?: string | Buffer): void {
     super.close(code === 1009 ? closeCodes.abusive : code, reason)
   }
@@ -99,7 +99,7 @@ export class Connection {
   ping(): void {
     if (this.socket.readyState !== WebSocket.OPEN) return
     // What waits in the socket waits in front of the ping; being slow is judged elsewhere.
-    if (this.outlet.pendingBytes() > 0) return
+    if (this.sink.pendingBytes() > 0) return
     if (!this.isAlive) {
       this.socket.terminate()
       return
@@ -132,7 +132,7 @@ export class Connection {
     this.host.onClosed(this)
   }
 
-  private readonly outlet: Outlet = {
+  private readonly sink: SocketSink = {
     write: (bytes, onWritten) => {
       if (this.stream.writable && this.socket.readyState === WebSocket.OPEN) this.stream.write(bytes, onWritten)
       else onWritten?.()
@@ -145,15 +145,15 @@ export class Connection {
   }
 
   private send(text: string): void {
-    this.outlet.write(textFrame(text))
-    if (this.outlet.pendingBytes() > limits.socketBytesMax && !this.isHeld) void this.hold()
+    this.sink.write(textFrame(text))
+    if (this.sink.pendingBytes() > limits.socketBytesMax && !this.isHeld) void this.hold()
   }
 
   /** One that asks and does not read the answers is asked to wait. */
   private async hold(): Promise<void> {
     this.isHeld = true
     this.socket.pause()
-    const hasComeBack = await waitForRoom(this.outlet)
+    const hasComeBack = await waitForRoom(this.sink)
     this.isHeld = false
     if (hasComeBack) this.socket.resume()
   }
@@ -231,7 +231,7 @@ export class Connection {
     this.stopCounting?.()
     this.stopCounting = undefined
     this.host.onKnown(this.stream)
-    this.subscriptions ??= new Subscriptions(this.host.following, this.outlet, known)
+    this.subscriptions ??= new Subscriptions(this.host.following, this.sink, known)
     const { name: principal, role } = known
     const { limits } = this.host
     this.send(JSON.stringify({ id, ok: { protocol: 1, server: this.host.serverName, principal, role, limits } }))

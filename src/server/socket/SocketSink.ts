@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream"
 import { limits } from "../../wire/WireLimits.ts"
 
-export interface Outlet {
+export interface SocketSink {
   /** `onWritten` is called once, when nobody needs the bytes any more, also where they were not written. */
   readonly write: (bytes: Buffer, onWritten?: () => void) => void
   /** Bytes that wait for the other side. */
@@ -17,18 +17,18 @@ export interface Outlet {
 }
 
 /** A reader of its own pace gets the next page when the one before is on its way. */
-export const hasRoom = (outlet: Outlet): boolean => outlet.pendingBytes() <= limits.pageBytes
+export const hasRoom = (sink: SocketSink): boolean => sink.pendingBytes() <= limits.pageBytes
 
 /** False when the reader is gone, or took nothing for too long and was sent away. */
-export const waitForRoom = async (outlet: Outlet): Promise<boolean> => {
+export const waitForRoom = async (sink: SocketSink): Promise<boolean> => {
   let isStalled = false
   const timer = setTimeout(() => {
     isStalled = true
-    outlet.closeStalled()
-  }, outlet.stalledMs())
-  await outlet.drained()
+    sink.closeStalled()
+  }, sink.stalledMs())
+  await sink.drained()
   clearTimeout(timer)
-  return !isStalled && outlet.isOpen()
+  return !isStalled && sink.isOpen()
 }
 
 /** Resolves when the stream has written everything, or is gone. */

@@ -94,7 +94,7 @@ export class Archive implements ArchiveSource {
     })
   }
 
-  /** Finishes what a crash interrupted. Candidates are conversations that the catalogue knows as archived. */
+  /** Finishes what a crash interrupted. Candidates are conversations that the catalog knows as archived. */
   async settle(candidates: Iterable<string>): Promise<ReadonlyMap<string, Settled>> {
     await this.sweep()
     await this.adopt()
@@ -143,7 +143,7 @@ export class Archive implements ArchiveSource {
     return isConversation(conversationId) && this.options.disk.exists(this.path(conversationId))
   }
 
-  /** The catalogue's row as it was archived; nothing when it has to be folded from the runes. */
+  /** The catalog's row as it was archived; nothing when it has to be folded from the runes. */
   async row(conversationId: string): Promise<RowState | undefined> {
     const reader = await this.reader(conversationId)
     return reader === undefined ? undefined : rowIn(reader.manifest)

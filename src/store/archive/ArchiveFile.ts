@@ -40,7 +40,7 @@ export interface Manifest {
   /** The newest seal's digest: it covers every byte of every segment. */
   readonly sha256: string
   readonly segments: ReadonlyArray<ArchiveSegment>
-  /** What the catalogue shows, so that it can be filled again without inflating anything. */
+  /** What the catalog shows, so that it can be filled again without inflating anything. */
   readonly row: RowState
 }
 
@@ -152,7 +152,7 @@ export const readManifest = async (disk: Disk, path: string, conversationId: str
   })
 }
 
-/** The catalogue's row in a manifest, unless it was folded by another version of the fold. */
+/** The catalog's row in a manifest, unless it was folded by another version of the fold. */
 export const rowIn = (manifest: Manifest): RowState | undefined =>
   manifest.row.format === ROW_FORMAT ? manifest.row : undefined
 

@@ -1,4 +1,4 @@
-// The catalogue: listing, searching and finding unfinished work among many conversations without opening their logs.
+// The catalog: listing, searching and finding unfinished work among many conversations without opening their logs.
 // It follows the logs, a moment behind, and is never trusted over them: rows are folded from durable runes, whatever is
 // missing, old or in doubt is folded again, and a database that cannot be used is set aside and filled anew. Nothing that
 // happens to it stops anybody: who asks meanwhile gets what there is, and is told that it is being rebuilt.
@@ -33,7 +33,7 @@ export interface CatalogOptions {
   readonly disk: Disk
   /** The database file, or `:memory:`. */
   readonly path: string
-  /** Tells this data directory from others: a catalogue of another one is not used. */
+  /** Tells this data directory from others: a catalog of another one is not used. */
   readonly directoryId: string
   readonly flushMs?: number
   readonly rowEveryMs?: number
@@ -102,7 +102,7 @@ export class Catalog {
     this.arm()
   }
 
-  /** What the catalogue has; what became durable in the last moments may be missing unless it is flushed first. */
+  /** What the catalog has; what became durable in the last moments may be missing unless it is flushed first. */
   list(request: ListRequest = {}): ListPage {
     const page = this.asked((database) => listRows(database, request), { items: [] })
     const items = page.items.map((row) => this.grown(row))
@@ -183,7 +183,7 @@ export class Catalog {
     return writtenMs === undefined || this.monotonicMs - writtenMs >= this.rowEveryMs
   }
 
-  /** Compares the catalogue with the logs and folds what differs. */
+  /** Compares the catalog with the logs and folds what differs. */
   async check(options: CheckOptions): Promise<CheckReport> {
     const { source } = this.options
     const database = this.handle.current

@@ -1,4 +1,4 @@
-// Holds the catalogue against the logs: after a crash every row, else only whether rows are missing or surplus. Runs
+// Holds the catalog against the logs: after a crash every row, else only whether rows are missing or surplus. Runs
 // beside everything else, a few logs at a time; what is in doubt is folded again.
 import { limits } from "../StoreLimits.ts"
 

@@ -1,4 +1,4 @@
-// The catalogue's file: one SQLite database with a row per conversation and its labels. Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
+// The catalog's file: one SQLite database with a row per conversation and its labels. Everything in it follows from the logs, so nothing here needs to be careful: a file that is missing, of another
 // format, of another directory or damaged is set aside and filled again.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
@@ -82,7 +82,7 @@ const encodeFold = (row: RowState): string => {
 
 const decodeFold = (fold: string): RowState => {
   const text = fold.slice(SUM_CHARS)
-  if (fold.slice(0, SUM_CHARS) !== sumOf(text)) throw new Error("a row of the catalogue does not match its checksum")
+  if (fold.slice(0, SUM_CHARS) !== sumOf(text)) throw new Error("a row of the catalog does not match its checksum")
   return JSON.parse(text) as RowState
 }
 
@@ -117,7 +117,7 @@ export class CatalogDatabase {
       this.transaction(() => database.exec(schema))
       this.setMeta("identity", identity(directoryId))
     } else if (this.meta("identity") !== identity(directoryId)) {
-      throw new Error("the catalogue is of another format or directory")
+      throw new Error("the catalog is of another format or directory")
     }
     const clean = this.meta("clean")
     this.mark("no")

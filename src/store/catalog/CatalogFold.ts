@@ -1,4 +1,4 @@
-// The fold of the catalogue: a rune changes the row of its conversation here and nowhere else. It never throws: a rune
+// The fold of the catalog: a rune changes the row of its conversation here and nowhere else. It never throws: a rune
 // that speaks of something it does not know changes nothing but the head.
 import { type AttentionView, evolveAttention } from "../../machine/view/AttentionView.ts"
 import type { Kind } from "../../rune/Kinds.ts"

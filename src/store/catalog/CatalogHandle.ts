@@ -1,4 +1,4 @@
-// The catalogue's database, whatever becomes of its file. One that cannot be used, at the start or under way, is replaced
+// The catalog's database, whatever becomes of its file. One that cannot be used, at the start or under way, is replaced
 // at once by an empty one in memory, so that nobody who asks is refused; then it is set aside, and a new file takes its
 // place, or none where the disk allows none. Whoever owns the handle fills it again.
 import type { Disk } from "#runelog/disk/Disk.ts"

@@ -19,7 +19,7 @@ export interface ListRequest {
 export interface ListPage {
   readonly items: ReadonlyArray<CatalogRow>
   readonly next_cursor?: string
-  /** The catalogue is being filled from the logs: conversations may be missing. */
+  /** The catalog is being filled from the logs: conversations may be missing. */
   readonly rebuilding?: true
 }
 

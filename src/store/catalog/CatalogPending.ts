@@ -1,4 +1,4 @@
-// Durable runes that are not in the catalogue yet. Taking note of one is a few assignments, because whoever appended it
+// Durable runes that are not in the catalog yet. Taking note of one is a few assignments, because whoever appended it
 // waits; fragments are not kept at all. When too much waits, runes are forgotten and the log is read instead.
 import type { AnyRune } from "../../rune/Rune.ts"
 import { limits } from "../StoreLimits.ts"

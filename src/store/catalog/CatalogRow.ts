@@ -1,4 +1,4 @@
-// A line of the catalogue: what a listing shows of a conversation, and the little more that its fold has to remember
+// A line of the catalog: what a listing shows of a conversation, and the little more that its fold has to remember
 // to go on from there. All of it follows from the log.
 import type { AttentionStatus as Attention } from "../../machine/table/Attention.ts"
 import { type AttentionView, emptyAttention } from "../../machine/view/AttentionView.ts"

@@ -14,7 +14,7 @@ import { Git } from "./git/Git.ts"
 import { gitCommitTool, gitDiffTool, gitStatusTool } from "./git/GitTools.ts"
 import { grepTool } from "./search/Grep.ts"
 import { makeSearch } from "./search/Search.ts"
-import { workspaceDoor } from "./ToolSchema.ts"
+import { workspaceAccess } from "./ToolSchema.ts"
 import type { Means } from "./Workspace.ts"
 
 export interface WorkspaceToolsOptions {
@@ -33,7 +33,7 @@ export interface WorkspaceToolsOptions {
 
 export const workspaceTools = (options: WorkspaceToolsOptions): ReadonlyArray<Tool> => {
   const { blobs, check, home, means, ownDirectories, path, processes } = options
-  const door = workspaceDoor({
+  const door = workspaceAccess({
     ownDirectories,
     ...(means === undefined ? {} : { means }),
     ...(check === undefined ? {} : { check })

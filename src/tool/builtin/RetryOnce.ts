@@ -3,7 +3,7 @@
 import { ProcessNotStarted } from "../../sandbox/process/ProcessErrors.ts"
 
 /** Tries once more when the sandbox could not be set up. */
-export const againIfNotStarted = <A>(work: () => Promise<A>): Promise<A> =>
+export const retryOnceIfNotStarted = <A>(work: () => Promise<A>): Promise<A> =>
   work().catch((error: unknown) => {
     if (error instanceof ProcessNotStarted && error.code === "sandbox_failed") return work()
     throw error

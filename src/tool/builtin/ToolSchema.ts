@@ -42,10 +42,10 @@ export const asList = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 
 /** How the tools of a server reach the workspace of a conversation. */
-export interface WorkspaceDoor {
+export interface WorkspaceAccess {
   readonly open: (choice: WorkspaceChoice) => Promise<Workspace>
 }
 
-export const workspaceDoor = (options: WorkspaceOptions): WorkspaceDoor => ({
+export const workspaceAccess = (options: WorkspaceOptions): WorkspaceAccess => ({
   open: (choice) => Workspace.open(choice, options)
 })

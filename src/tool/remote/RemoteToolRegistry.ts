@@ -19,7 +19,7 @@ export interface RemoteOwner {
   readonly connection: object
 }
 
-export type DeskAnswer<Ok> =
+export type RegistryAnswer<Ok> =
   | ({ readonly _tag: "Ok" } & Ok)
   | {
       readonly _tag: "Refused"
@@ -27,7 +27,7 @@ export type DeskAnswer<Ok> =
       readonly message: string
     }
 
-const refused = (code: Extract<DeskAnswer<unknown>, { _tag: "Refused" }>["code"], message: string) =>
+const refused = (code: Extract<RegistryAnswer<unknown>, { _tag: "Refused" }>["code"], message: string) =>
   ({ _tag: "Refused", code, message }) as const
 
 interface Registered {
@@ -37,13 +37,13 @@ interface Registered {
   connection: object | undefined
 }
 
-interface Shelf {
+interface ConversationStore {
   readonly tools: Map<string, Registered>
   /** Ends the stay of tools whose client does not come back, by their name. */
   readonly timers: Map<string, NodeJS.Timeout>
 }
 
-export interface RemoteDeskOptions {
+export interface RemoteToolRegistryOptions {
   /** Names that belong to others, such as the built-in tools. */
   readonly isReserved: (name: string) => boolean
   readonly returnWithinMs?: number
@@ -51,13 +51,13 @@ export interface RemoteDeskOptions {
 
 const title = "is run by a client of the server, on its machine"
 
-export class RemoteDesk implements ToolSource {
-  private readonly options: RemoteDeskOptions
+export class RemoteToolRegistry implements ToolSource {
+  private readonly options: RemoteToolRegistryOptions
   private readonly returnWithinMs: number
-  private readonly shelves = new Map<string, Shelf>()
+  private readonly shelves = new Map<string, ConversationStore>()
   private readonly calls = new WaitingCalls()
 
-  constructor(options: RemoteDeskOptions) {
+  constructor(options: RemoteToolRegistryOptions) {
     this.options = options
     this.returnWithinMs = options.returnWithinMs ?? remoteLimits.returnWithinMs
   }
@@ -67,7 +67,7 @@ export class RemoteDesk implements ToolSource {
     conversationId: string,
     owner: RemoteOwner,
     values: ReadonlyArray<unknown>
-  ): DeskAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: ReadonlyArray<WaitingCall> }> {
+  ): RegistryAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: ReadonlyArray<WaitingCall> }> {
     const specs = specsOf(values)
     if (typeof specs === "string") return refused("bad_request", specs)
     const problem = this.problemWith(conversationId, owner, specs)
@@ -127,7 +127,7 @@ export class RemoteDesk implements ToolSource {
   readonly answerHash = answerHash
 
   /** A client's result of a call that is not over. Taken, it is the outcome, unless the call ends otherwise before. */
-  result(conversationId: string, owner: RemoteOwner, call: CallState, result: RemoteResult): DeskAnswer<object> {
+  result(conversationId: string, owner: RemoteOwner, call: CallState, result: RemoteResult): RegistryAnswer<object> {
     const { call_id: callId, tool_name: toolName } = call
     const holder = this.shelves.get(conversationId)?.tools.get(toolName)
     if (!runsInClient(call)) return refused("invalid_state", `${callId} waits for no result of a client`)

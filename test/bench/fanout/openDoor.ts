@@ -1,13 +1,13 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
 import { Approvals } from "#src/conversation/Approvals.ts"
-import { Shelf } from "#src/conversation/ConversationStore.ts"
+import { ConversationStore } from "#src/conversation/ConversationStore.ts"
 import { PromptView } from "#src/conversation/PromptView.ts"
 import { makeConversations } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import { namedToken } from "#src/server/Auth.ts"
-import { Server } from "#src/server/HttpListener.ts"
+import { HttpListener } from "#src/server/HttpListener.ts"
 import { makeLog } from "#src/server/telemetry/Log.ts"
 import { Store } from "#src/store/Store.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
@@ -25,7 +25,7 @@ const stream = {
 export const openDoor = async (directory: string) => {
   const store = await Store.open({ directory, snapshotShape })
   const ids = secureIdSource()
-  let server: Server | undefined
+  let server: HttpListener | undefined
   const tools = functionTools([])
   const conversations = makeConversations({
     store: store.runes,
@@ -38,14 +38,14 @@ export const openDoor = async (directory: string) => {
     deltaEveryMs: 0,
     onDurable: (conversationId, runes) => server?.notice(conversationId, runes)
   })
-  const shelf = new Shelf({ store, conversations, ids, nowMs: () => Date.now() })
-  server = await Server.listen({
+  const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
+  server = await HttpListener.listen({
     host: "127.0.0.1",
     port: 0,
     tokens: [namedToken("bench", "admin", token)],
     services: {
       conversations,
-      shelf,
+      conversationStore,
       approvals: new Approvals({ conversations, tools }),
       prompts: new PromptView({ state: (id) => conversations.state(id), contextTokens: () => 32_768 }),
       newId: () => ids.hex16(),

@@ -10,7 +10,7 @@ import { largeLogName, segmentDirectory } from "./largeLog.ts"
 import { nothing, repeat, type Subject } from "./sampling.ts"
 import { makeInserter, openSqlite, transaction } from "./sqlite.ts"
 
-/** A page of one record and its neighbours. */
+/** A page of one record and its neighbors. */
 const POINT_PAGE_BYTES = 4096
 const SQLITE_PAGE_ROWS = 1_000
 

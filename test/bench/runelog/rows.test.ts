@@ -11,7 +11,7 @@ import { writeLargeLog } from "./largeLog.ts"
 import { Latency } from "./latency.ts"
 import { RawCommit } from "./raw.ts"
 import { aimedRow, comparedRow, unlessShown } from "./rows.ts"
-import { drive, measureInTurns, median, type Sample, type Subject, summarise } from "./sampling.ts"
+import { drive, measureInTurns, median, type Sample, type Subject, summarize } from "./sampling.ts"
 
 const within = (directory: (path: string) => Promise<void> | void) => async () => {
   const path = mkdtempSync(join(tmpdir(), "echs-bench-test-"))
@@ -49,7 +49,7 @@ describe("latencies", () => {
 
 describe("samples", () => {
   it("become medians, so that one bad second changes nothing", () => {
-    const summary = summarise([sampleOf(100, 1), sampleOf(3, 900), sampleOf(110, 1.5)])
+    const summary = summarize([sampleOf(100, 1), sampleOf(3, 900), sampleOf(110, 1.5)])
     expect(summary).toMatchObject({ perSecond: 100, p50Ms: 1.5, p99Ms: 4.5, cpuMicrosecondsPerItem: 2, checkpoints: 3 })
     expect([summary.slowestPerSecond, summary.fastestPerSecond]).toEqual([3, 110])
     expect(median([4, 1, 3, 2])).toBe(2.5)
@@ -162,7 +162,7 @@ describe("rows", () => {
 
   it("ask what was promised: ratios to the limit, SQLite and LMDB, and an even acknowledgement", () => {
     const subjects = makeAppendSubjects("unused")
-    const results = new Map(subjects.map(({ name }) => [name, summarise([sampleOf(1000, 1)])]))
+    const results = new Map(subjects.map(({ name }) => [name, summarize([sampleOf(1000, 1)])]))
     const rows = appendRows(results)
     expect(rows.flatMap(({ target }) => target ?? []).sort((left, right) => left - right)).toEqual([
       0.4, 0.5, 0.5, 1, 3, 4, 20, 40

@@ -45,7 +45,7 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-export const summarise = (samples: ReadonlyArray<Sample>): Summary => {
+export const summarize = (samples: ReadonlyArray<Sample>): Summary => {
   const rates = samples.map(({ count, seconds }) => count / seconds)
   return {
     perSecond: median(rates),
@@ -172,7 +172,7 @@ export const measureInTurns = async (subjects: ReadonlyArray<Subject>, options: 
   } finally {
     for (const subject of subjects) await subject.close()
   }
-  const results = new Map([...samples].map(([name, taken]) => [name, summarise(taken)]))
+  const results = new Map([...samples].map(([name, taken]) => [name, summarize(taken)]))
   for (const [name, summary] of results) options.progress(spreadLine(name, summary))
   return results
 }

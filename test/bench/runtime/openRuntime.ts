@@ -1,4 +1,4 @@
-// The runtime as a server has it: store with catalogue and snapshots, registry, conversations, all limits as they come.
+// The runtime as a server has it: store with catalog and snapshots, registry, conversations, all limits as they come.
 // Beside it only what a benchmark needs: to start conversations and to know when a turn has ended for good.
 import * as Redacted from "effect/Redacted"
 import type { Conversations } from "#src/conversation/Conversations.ts"

@@ -37,7 +37,7 @@ export interface StartDirectories {
 const parts = [
   ["process start to ready", "readyMs"],
   ["of this opening and recovery", "openMs"],
-  ["opening until the catalogue was held against the logs", "caughtUpMs"]
+  ["opening until the catalog was held against the logs", "caughtUpMs"]
 ] as const
 
 const heapOf = (reports: ReadonlyArray<StartReport>): number => median(reports.map(({ heapBytes }) => heapBytes))

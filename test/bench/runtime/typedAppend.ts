@@ -1,5 +1,5 @@
 // Typed appends: a draft gets its place, is checked against its schema, becomes JSON, a frame and a checksum, and is
-// durable when its turn in the loop ends. Once through the rune store alone, once with the catalogue that follows it.
+// durable when its turn in the loop ends. Once through the rune store alone, once with the catalog that follows it.
 import { join } from "node:path"
 import { Runelog } from "#runelog/Runelog.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"

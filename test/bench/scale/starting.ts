@@ -76,7 +76,7 @@ export interface Kept {
   readonly dirty: number
   /** Conversations that were acknowledged and do not reach their head. */
   readonly missing: number
-  /** From the opening until the catalogue was held against all logs. */
+  /** From the opening until the catalog was held against all logs. */
   readonly caughtUpMs: number
 }
 

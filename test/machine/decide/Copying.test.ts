@@ -10,7 +10,7 @@ import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
 import { restoreSnapshot, snapshotOf } from "#src/machine/invariants/Replay.ts"
 import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
 import { agentOf } from "#src/machine/view/Select.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { type AgentId, type CallId, makeRuneId } from "#src/rune/Ids.ts"
 import { type Rune, type RuneDraft, stamp } from "#src/rune/Rune.ts"
@@ -61,7 +61,7 @@ describe("a copy", () => {
         const part = cutAt(story, length)
         const drafts = copy(part)
         const label = `walk ${seed + at} cut at ${length}`
-        expect(pendingEffects(part.state), label).toEqual([])
+        expect(pendingWork(part.state), label).toEqual([])
         expect(
           part.state.agents.every(({ queue, turn }) => turn === null && queue.length === 0),
           label

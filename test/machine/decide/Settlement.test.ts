@@ -6,7 +6,7 @@ import { settlementOf } from "#src/machine/decide/Settlement.ts"
 import { limits } from "#src/machine/MachineLimits.ts"
 import { costText } from "#src/machine/view/PlanSummary.ts"
 import { attentionItems } from "#src/machine/view/Supervision.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
 import { makeRequestId } from "#src/rune/Ids.ts"
 import type { Usage } from "#src/rune/kinds/shared.ts"
 import { addTo, addTotals, costUsd, noUsage, shownUsage, usageOf } from "#src/rune/UsageTotals.ts"
@@ -191,12 +191,12 @@ describe("a call that is held because its provider is down", () => {
     story.post("go")
     const keys = new Set<string>()
     for (let times = 1; times <= 3; times++) {
-      for (const { key } of pendingEffects(story.state)) keys.add(key)
+      for (const { key } of pendingWork(story.state)) keys.add(key)
       expect(held(story)).toEqual(["turn.retry_scheduled"])
       expect(story.runes.at(-1)?.payload).toMatchObject({ held: true, attempt: 1 })
       expect(story.turn).toMatchObject({ llm_failures: 0, holds: times, retry: { held: true } })
-      expect(pendingEffects(story.state)).toMatchObject([{ _tag: "RetryAfter", held_by: "p" }])
-      for (const { key } of pendingEffects(story.state)) keys.add(key)
+      expect(pendingWork(story.state)).toMatchObject([{ _tag: "RetryAfter", held_by: "p" }])
+      for (const { key } of pendingWork(story.state)) keys.add(key)
       expect(attentionItems(story.state)).toMatchObject([{ type: "provider" }])
       story.run({ _tag: "RetryDue", agent_id: story.root })
     }
@@ -207,7 +207,7 @@ describe("a call that is held because its provider is down", () => {
     const story = new Story().ready()
     story.post("go")
     held(story, { provider: undefined })
-    expect(pendingEffects(story.state)[0]).not.toHaveProperty("held_by")
+    expect(pendingWork(story.state)[0]).not.toHaveProperty("held_by")
   })
 
   it("is given up after as long as an outage is waited out", () => {

@@ -10,7 +10,7 @@ import { limits } from "#src/machine/MachineLimits.ts"
 import type { MutableConversation } from "#src/machine/State.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import { agentOf, familyOf, pathOf } from "#src/machine/view/Select.ts"
-import { pendingEffects } from "#src/machine/work/PendingWork.ts"
+import { pendingWork } from "#src/machine/work/PendingWork.ts"
 import type { AgentId, ConversationId, PlanId } from "#src/rune/Ids.ts"
 import { autonomySamples } from "../../support/machineSamples.ts"
 import { payloadExamples as payloads } from "../../support/runeExamples.ts"
@@ -33,7 +33,7 @@ describe("a conversation", () => {
       principal: "ada"
     } as const
     expect(story.refused(again).code).toBe("invalid_state")
-    expect(pendingEffects(emptyConversation(story.conversationId))).toEqual([])
+    expect(pendingWork(emptyConversation(story.conversationId))).toEqual([])
     const verdict = decide(emptyConversation(story.conversationId), again, { at_ms: 1 })
     expect(verdict).toMatchObject({ _tag: "Accepted", drafts: [{ payload: { principal: "ada" } }, {}] })
   })

@@ -521,7 +521,7 @@ describe("compaction", () => {
     expect(story.refused({ _tag: "Compact", agent_id: story.root, upto: 1, summary: "x" }).code).toBe("invalid_state")
   })
 
-  it("refuses to summarise what has not happened", () => {
+  it("refuses to summarize what has not happened", () => {
     const story = new Story().ready()
     expect(story.refused({ _tag: "Compact", agent_id: story.root, upto: 999, summary: "x" }).code).toBe("bad_request")
     expect(story.refused({ _tag: "Compact", agent_id: "agt_9999" as AgentId, upto: 1, summary: "x" }).code).toBe(

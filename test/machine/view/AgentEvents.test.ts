@@ -1,4 +1,4 @@
-/** Goal: native agents speak the same normalised events as outside ones, and the monitor agrees. */
+/** Goal: native agents speak the same normalized events as outside ones, and the monitor agrees. */
 import { describe, expect, it } from "vitest"
 import { type AttentionStatus, attentionStep } from "#src/machine/table/Attention.ts"
 import { type MonitorStatus, observe } from "#src/machine/table/Monitor.ts"

@@ -40,7 +40,7 @@ export const feedMutants: ReadonlyArray<Mutant> = [
   {
     name: "writes to a reader whose socket is full",
     file: "src/server/feed/ConversationFeed.ts",
-    find: "if (reader.outlet.pendingBytes() > limits.socketBytesMax) {",
+    find: "if (reader.sink.pendingBytes() > limits.socketBytesMax) {",
     replace: "if (false) {",
     tests: ["test/server/feed/ConversationFeed.test.ts"]
   },

@@ -110,7 +110,7 @@ describe("recovery", () => {
     expect(bodiesOf(await contentOf(again, "a"))).toEqual(["third life"])
   })
 
-  it("opens each journal file once for what it applies, and reads neighbouring batches together", async () => {
+  it("opens each journal file once for what it applies, and reads neighboring batches together", async () => {
     const disk = makeDiskMemory()
     const runelog = await openSmall({ disk, limits: { ...lazy, journalFilesMax: 40 } })
     // With so many logs the journal grows before it is checkpointed.

@@ -1,6 +1,6 @@
 // Goal: readers share, one who replaces is alone. Method: bodies that are held open by hand.
 import { describe, expect, it } from "vitest"
-import { Gate } from "#runelog/segment/ReadGate.ts"
+import { ReadGate } from "#runelog/segment/ReadGate.ts"
 
 const held = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -13,7 +13,7 @@ const turns = async (): Promise<void> => {
 
 describe("a gate", () => {
   it("lets readers in together and one who replaces only when they are gone", async () => {
-    const gate = new Gate()
+    const gate = new ReadGate()
     const order: Array<string> = []
     const [first, second, replacing] = [held(), held(), held()]
     const readers = [first, second].map(({ body }, at) => gate.shared(body).then(() => order.push(`reader ${at}`)))
@@ -38,7 +38,7 @@ describe("a gate", () => {
   })
 
   it("opens again when a body fails", async () => {
-    const gate = new Gate()
+    const gate = new ReadGate()
     await expect(gate.exclusive(() => Promise.reject(new Error("no")))).rejects.toThrow("no")
     await expect(gate.shared(() => Promise.reject(new Error("nor this")))).rejects.toThrow("nor this")
     expect(await gate.exclusive(async () => 1)).toBe(1)

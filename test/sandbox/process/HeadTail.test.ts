@@ -6,9 +6,9 @@ import { HeadTail } from "#src/sandbox/process/HeadTail.ts"
 import { seedFor } from "../../support/seed.ts"
 
 const kept = (pieces: ReadonlyArray<Uint8Array>, bytesMax: number): HeadTail => {
-  const keeper = new HeadTail(bytesMax)
-  for (const piece of pieces) keeper.add(Buffer.from(piece))
-  return keeper
+  const janitor = new HeadTail(bytesMax)
+  for (const piece of pieces) janitor.add(Buffer.from(piece))
+  return janitor
 }
 
 describe("head and tail", () => {
@@ -18,14 +18,14 @@ describe("head and tail", () => {
         fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 30 }),
         fc.integer({ min: 2, max: 64 }),
         (pieces, max) => {
-          const keeper = kept(pieces, max)
+          const janitor = kept(pieces, max)
           const all = Buffer.concat(pieces)
           const half = Math.floor(max / 2)
           const dropped = Math.max(0, all.length - 2 * half)
-          expect(keeper.total).toBe(all.length)
-          expect(keeper.dropped).toBe(dropped)
+          expect(janitor.total).toBe(all.length)
+          expect(janitor.dropped).toBe(dropped)
           const expected = dropped === 0 ? all : Buffer.concat([all.subarray(0, half), all.subarray(all.length - half)])
-          expect(keeper.bytes().equals(expected)).toBe(true)
+          expect(janitor.bytes().equals(expected)).toBe(true)
         }
       )
     )

@@ -3,11 +3,11 @@
 // makes fail, sockets that the test opens and closes.
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type { Frame, Page } from "#src/conversation/Reading.ts"
-import { Everything, type FollowAll } from "#src/server/feed/AllFeed.ts"
+import { AllFeed, type FollowAll } from "#src/server/feed/AllFeed.ts"
 import { PageBuffers } from "#src/server/feed/PageBuffers.ts"
-import type { Shelf } from "#src/server/operations/Context.ts"
+import type { ConversationStore } from "#src/server/operations/Context.ts"
 import { limits } from "#src/wire/WireLimits.ts"
-import { FakeOutlet, turnOfLoop } from "../../support/server/FakeOutlet.ts"
+import { FakeSink, turnOfLoop } from "../../support/server/FakeSink.ts"
 
 const frameOf = (conversationId: string, eventId: number, isThinned: boolean): Frame => ({
   kind: isThinned ? "thinned" : "entry",
@@ -41,7 +41,7 @@ class FakeShelf {
     throw Object.assign(new Error("too many open files"), { _tag: "DiskFailed" })
   }
 
-  readonly shelf = {
+  readonly conversationStore = {
     conversations: async function* (this: FakeShelf) {
       if (this.listFails) throw new Error("no list")
       yield* this.heads.keys()
@@ -68,7 +68,7 @@ class FakeShelf {
       this.listeners.set(conversationId, all.add(listener))
       return () => void all.delete(listener)
     }
-  } as unknown as Shelf
+  } as unknown as ConversationStore
 
   grow(conversationId: string): void {
     this.heads.set(conversationId, (this.heads.get(conversationId) ?? 0) + 1)
@@ -82,19 +82,19 @@ const newWorld = (heads: Readonly<Record<string, number>>) => {
   const clock = { nowMs: 0 }
   const logged: Array<string> = []
   let names = 0
-  const everything = new Everything({
-    shelf: fake.shelf,
+  const allFeed = new AllFeed({
+    conversationStore: fake.conversationStore,
     buffers: new PageBuffers(),
     monotonicMs: () => clock.nowMs,
     newName: () => `s${++names}`,
     onFailure: (_error, conversationId) => logged.push(conversationId)
   })
   const follow = (request: Partial<FollowAll> = {}) => {
-    const outlet = new FakeOutlet()
+    const sink = new FakeSink()
     const ended: Array<unknown> = []
-    const membership = everything.join({
+    const membership = allFeed.join({
       filter: { visibility: "internal", kinds: undefined },
-      outlet,
+      sink,
       cursors: {},
       others: "all",
       sinceMs: undefined,
@@ -102,28 +102,28 @@ const newWorld = (heads: Readonly<Record<string, number>>) => {
       onFailure: (_sub, error) => ended.push(error),
       ...request
     })
-    return { outlet, ended, membership }
+    return { sink, ended, membership }
   }
   /** New durable runes, told as the server tells them. */
   const grow = (conversationId: string): void => {
     fake.grow(conversationId)
-    everything.notice(conversationId, fake.heads.get(conversationId)!)
+    allFeed.notice(conversationId, fake.heads.get(conversationId)!)
   }
-  return { clock, everything, fake, follow, grow, logged }
+  return { clock, allFeed, fake, follow, grow, logged }
 }
 
-const until = async (isMet: () => boolean, outlets: ReadonlyArray<FakeOutlet>): Promise<void> => {
+const until = async (isMet: () => boolean, sinks: ReadonlyArray<FakeSink>): Promise<void> => {
   while (!isMet()) {
-    for (const outlet of outlets) outlet.drain()
+    for (const sink of sinks) sink.drain()
     await turnOfLoop()
   }
 }
 
-const idsOf = ({ frames }: FakeOutlet, conversationId: string) =>
+const idsOf = ({ frames }: FakeSink, conversationId: string) =>
   frames.flatMap(({ rune }) => (rune?.conversation_id === conversationId ? [rune.event_id] : []))
 const upTo = (head: number) => Array.from({ length: head }, (_, index) => index + 1)
-const isCaughtUp = ({ frames }: FakeOutlet): boolean => frames.some(({ caught_up }) => caught_up !== undefined)
-const errorsIn = ({ frames }: FakeOutlet) =>
+const isCaughtUp = ({ frames }: FakeSink): boolean => frames.some(({ caught_up }) => caught_up !== undefined)
+const errorsIn = ({ frames }: FakeSink) =>
   frames.flatMap(({ conversation_id, error }) => (error === undefined ? [] : [{ conversation_id, code: error.code }]))
 
 afterEach(() => {
@@ -135,21 +135,21 @@ describe("a cursor beyond the head", () => {
     const { fake, follow, grow } = newWorld({ one: 3, two: 30 })
     const slow = follow({ cursors: { one: 1_000_000 } })
     // Its socket is full, so its backfill does not end.
-    slow.outlet.pending = limits.socketBytesMax + 1
+    slow.sink.pending = limits.socketBytesMax + 1
     await turnOfLoop()
     const other = follow()
     grow("one")
-    await until(() => idsOf(other.outlet, "one").length === 4 && isCaughtUp(other.outlet), [other.outlet])
+    await until(() => idsOf(other.sink, "one").length === 4 && isCaughtUp(other.sink), [other.sink])
     grow("one")
-    await until(() => idsOf(other.outlet, "one").length === 5, [other.outlet])
-    await until(() => isCaughtUp(slow.outlet) && idsOf(slow.outlet, "two").length === 30, [slow.outlet])
+    await until(() => idsOf(other.sink, "one").length === 5, [other.sink])
+    await until(() => isCaughtUp(slow.sink) && idsOf(slow.sink, "two").length === 30, [slow.sink])
     grow("one")
-    await until(() => idsOf(slow.outlet, "one").includes(6), [slow.outlet, other.outlet])
-    expect(idsOf(other.outlet, "one")).toEqual(upTo(6))
-    expect(errorsIn(slow.outlet)).toEqual([{ conversation_id: "one", code: "bad_request" }])
-    const told = slow.outlet.frames.find(({ error }) => error !== undefined)
+    await until(() => idsOf(slow.sink, "one").includes(6), [slow.sink, other.sink])
+    expect(idsOf(other.sink, "one")).toEqual(upTo(6))
+    expect(errorsIn(slow.sink)).toEqual([{ conversation_id: "one", code: "bad_request" }])
+    const told = slow.sink.frames.find(({ error }) => error !== undefined)
     const { head } = (told?.error?.data ?? {}) as { readonly head?: number }
-    expect(idsOf(slow.outlet, "one")).toEqual(upTo(6).slice(head))
+    expect(idsOf(slow.sink, "one")).toEqual(upTo(6).slice(head))
     expect(fake.reads).toBeLessThan(100)
   })
 
@@ -165,23 +165,23 @@ describe("a cursor beyond the head", () => {
         grow("one")
         await turnOfLoop()
       }
-      const outlets = [right.outlet, follower.outlet]
-      await until(() => outlets.every(isCaughtUp) && idsOf(follower.outlet, "one").includes(8), outlets)
-      expect(idsOf(right.outlet, "one")).toEqual(upTo(8))
-      expect(errorsIn(follower.outlet)).toHaveLength(1)
+      const sinks = [right.sink, follower.sink]
+      await until(() => sinks.every(isCaughtUp) && idsOf(follower.sink, "one").includes(8), sinks)
+      expect(idsOf(right.sink, "one")).toEqual(upTo(8))
+      expect(errorsIn(follower.sink)).toHaveLength(1)
     }
   )
 
   it("of a conversation that is not there is told, and what begins under its name later comes from its beginning", async () => {
     const { follow, grow } = newWorld({ one: 1 })
-    const { outlet } = follow({ cursors: { gone: 7 }, others: "new" })
-    await until(() => isCaughtUp(outlet), [outlet])
-    expect(errorsIn(outlet)).toEqual([{ conversation_id: "gone", code: "not_found" }])
+    const { sink } = follow({ cursors: { gone: 7 }, others: "new" })
+    await until(() => isCaughtUp(sink), [sink])
+    expect(errorsIn(sink)).toEqual([{ conversation_id: "gone", code: "not_found" }])
     grow("gone")
-    await until(() => idsOf(outlet, "gone").length === 1, [outlet])
+    await until(() => idsOf(sink, "gone").length === 1, [sink])
     grow("gone")
-    await until(() => idsOf(outlet, "gone").length === 2, [outlet])
-    expect(idsOf(outlet, "gone")).toEqual([1, 2])
+    await until(() => idsOf(sink, "gone").length === 2, [sink])
+    expect(idsOf(sink, "gone")).toEqual([1, 2])
   })
 })
 
@@ -189,9 +189,9 @@ describe("a conversation that cannot be read", () => {
   /** Lets the pauses between two tries pass. */
   const withoutPauses = () =>
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldClearNativeTimers: true })
-  const pass = async (isMet: () => boolean, outlets: ReadonlyArray<FakeOutlet>): Promise<void> => {
+  const pass = async (isMet: () => boolean, sinks: ReadonlyArray<FakeSink>): Promise<void> => {
     while (!isMet()) {
-      for (const outlet of outlets) outlet.drain()
+      for (const sink of sinks) sink.drain()
       vi.advanceTimersByTime(limits.followAllRetryMs)
       await turnOfLoop()
     }
@@ -204,48 +204,48 @@ describe("a conversation that cannot be read", () => {
     withoutPauses()
     const { fake, follow } = newWorld({ one: 25, two: 5 })
     fake.failing.set("one", failures)
-    const { outlet } = follow()
-    await pass(() => isCaughtUp(outlet), [outlet])
-    expect(idsOf(outlet, "one")).toEqual(upTo(25))
-    expect(idsOf(outlet, "two")).toEqual(upTo(5))
-    expect(errorsIn(outlet)).toEqual([])
+    const { sink } = follow()
+    await pass(() => isCaughtUp(sink), [sink])
+    expect(idsOf(sink, "one")).toEqual(upTo(25))
+    expect(idsOf(sink, "two")).toEqual(upTo(5))
+    expect(errorsIn(sink)).toEqual([])
   })
 
   it("once, at the head, loses nothing of what came since", async () => {
     withoutPauses()
     const { fake, follow, grow } = newWorld({ one: 2 })
-    const { outlet } = follow()
-    await pass(() => isCaughtUp(outlet), [outlet])
+    const { sink } = follow()
+    await pass(() => isCaughtUp(sink), [sink])
     fake.failing.set("one", 1)
     grow("one")
-    await pass(() => fake.failing.get("one") === 0, [outlet])
+    await pass(() => fake.failing.get("one") === 0, [sink])
     grow("one")
-    await pass(() => idsOf(outlet, "one").includes(4), [outlet])
-    expect(idsOf(outlet, "one")).toEqual(upTo(4))
-    expect(errorsIn(outlet)).toEqual([])
+    await pass(() => idsOf(sink, "one").includes(4), [sink])
+    expect(idsOf(sink, "one")).toEqual(upTo(4))
+    expect(errorsIn(sink)).toEqual([])
   })
 
   it("whatever is tried is told by its name, the others come, and its next sign of life brings all that is missing", async () => {
     withoutPauses()
     const { fake, follow, grow, logged } = newWorld({ one: 12, two: 5 })
     fake.failing.set("one", limits.followAllTriesMax)
-    const { outlet } = follow()
-    await pass(() => isCaughtUp(outlet), [outlet])
-    expect(errorsIn(outlet)).toEqual([{ conversation_id: "one", code: "read_only" }])
+    const { sink } = follow()
+    await pass(() => isCaughtUp(sink), [sink])
+    expect(errorsIn(sink)).toEqual([{ conversation_id: "one", code: "read_only" }])
     expect(logged).toEqual(["one"])
-    expect(idsOf(outlet, "two")).toEqual(upTo(5))
+    expect(idsOf(sink, "two")).toEqual(upTo(5))
     grow("one")
-    await pass(() => idsOf(outlet, "one").length === 13, [outlet])
-    expect(idsOf(outlet, "one")).toEqual(upTo(13))
+    await pass(() => idsOf(sink, "one").length === 13, [sink])
+    expect(idsOf(sink, "one")).toEqual(upTo(13))
   })
 
   it("when its head is looked up is tried again too", async () => {
     withoutPauses()
     const { fake, follow } = newWorld({ one: 5 })
     fake.failingHeads.set("one", 2)
-    const { outlet } = follow({ cursors: { one: 2 }, others: "new" })
-    await pass(() => isCaughtUp(outlet), [outlet])
-    expect(idsOf(outlet, "one")).toEqual([3, 4, 5])
+    const { sink } = follow({ cursors: { one: 2 }, others: "new" })
+    await pass(() => isCaughtUp(sink), [sink])
+    expect(idsOf(sink, "one")).toEqual([3, 4, 5])
   })
 
   it("ends the subscription where it is not even known which conversations there are", async () => {
@@ -261,9 +261,9 @@ describe("a follower of everything", () => {
   it("is told which conversation a gap is in", async () => {
     const { fake, follow } = newWorld({ one: 4, two: 4 })
     fake.thinned.add(2)
-    const { outlet } = follow()
-    await until(() => isCaughtUp(outlet), [outlet])
-    const gaps = outlet.frames.flatMap(({ gap }) => (gap === undefined ? [] : [gap]))
+    const { sink } = follow()
+    await until(() => isCaughtUp(sink), [sink])
+    const gaps = sink.frames.flatMap(({ gap }) => (gap === undefined ? [] : [gap]))
     expect(gaps.map(({ conversation_id: id, from, to }) => [id, from, to])).toEqual([
       ["one", 2, 2],
       ["two", 2, 2]
@@ -272,26 +272,26 @@ describe("a follower of everything", () => {
 
   it("gets no rune twice of a conversation that was quiet while the rest of it was caught up with", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
-    const { clock, everything, fake, follow, grow } = newWorld({ one: 3, two: 30 })
+    const { clock, allFeed, fake, follow, grow } = newWorld({ one: 3, two: 30 })
     const rest = Promise.withResolvers<void>()
     fake.held.set("two", rest.promise)
-    const { outlet } = follow()
-    await until(() => idsOf(outlet, "one").length === 3, [outlet])
+    const { sink } = follow()
+    await until(() => idsOf(sink, "one").length === 3, [sink])
     // The rest takes longer than a quiet conversation is remembered.
     clock.nowMs += limits.followAllQuietMs + 1
     vi.advanceTimersByTime(limits.followAllQuietMs)
     grow("one")
-    await until(() => idsOf(outlet, "one").includes(4), [outlet])
+    await until(() => idsOf(sink, "one").includes(4), [sink])
     rest.resolve()
-    await until(() => isCaughtUp(outlet), [outlet])
-    expect(idsOf(outlet, "one")).toEqual(upTo(4))
-    expect(idsOf(outlet, "two")).toEqual(upTo(30))
+    await until(() => isCaughtUp(sink), [sink])
+    expect(idsOf(sink, "one")).toEqual(upTo(4))
+    expect(idsOf(sink, "two")).toEqual(upTo(30))
     // Afterwards a quiet one is let go of, and begins where its next rune is.
     clock.nowMs += limits.followAllQuietMs + 1
     vi.advanceTimersByTime(limits.followAllQuietMs)
     grow("one")
-    await until(() => idsOf(outlet, "one").includes(5), [outlet])
-    expect(idsOf(outlet, "one")).toEqual(upTo(5))
-    everything.close()
+    await until(() => idsOf(sink, "one").includes(5), [sink])
+    expect(idsOf(sink, "one")).toEqual(upTo(5))
+    allFeed.close()
   })
 })

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { Attention } from "#src/server/feed/AttentionFeed.ts"
 import { limits } from "#src/wire/WireLimits.ts"
-import { FakeOutlet, turnOfLoop } from "../../support/server/FakeOutlet.ts"
+import { FakeSink, turnOfLoop } from "../../support/server/FakeSink.ts"
 import type { Json, Socket } from "../../support/server/Socket.ts"
 import { useServers } from "../../support/server/TestServer.ts"
 import { Story } from "../../support/story.ts"
@@ -92,47 +92,47 @@ describe("a reader of what needs a person", () => {
     }
     return { attention, toggle }
   }
-  const changes = ({ frames }: FakeOutlet) => frames.map(({ attention }) => attention?.["change"])
+  const changes = ({ frames }: FakeSink) => frames.map(({ attention }) => attention?.["change"])
 
   it("whose socket is full gets nothing more, and the last word about each thing when there is room", async () => {
     const { attention, toggle } = world()
-    const outlet = new FakeOutlet()
-    await attention.follow(outlet).ready
-    outlet.pending = limits.socketBytesMax
+    const sink = new FakeSink()
+    await attention.follow(sink).ready
+    sink.pending = limits.socketBytesMax
     await toggle()
-    const written = outlet.unsentBytes
+    const written = sink.unsentBytes
     for (let time = 0; time < 100; time++) await toggle()
-    expect(outlet.unsentBytes).toBe(written)
-    outlet.drain()
+    expect(sink.unsentBytes).toBe(written)
+    sink.drain()
     for (let turns = 0; turns < 5; turns++) await turnOfLoop()
-    outlet.drain()
-    expect(changes(outlet)).toEqual(["raised", "raised"])
+    sink.drain()
+    expect(changes(sink)).toEqual(["raised", "raised"])
     await toggle()
-    outlet.drain()
-    expect(changes(outlet)).toEqual(["raised", "raised", "resolved"])
+    sink.drain()
+    expect(changes(sink)).toEqual(["raised", "raised", "resolved"])
   })
 
   it("that takes nothing for too long is sent away", async () => {
     const { attention, toggle } = world()
-    const outlet = new FakeOutlet()
-    outlet.stalledMs = () => 1
-    await attention.follow(outlet).ready
-    outlet.pending = limits.socketBytesMax
+    const sink = new FakeSink()
+    sink.stalledMs = () => 1
+    await attention.follow(sink).ready
+    sink.pending = limits.socketBytesMax
     await toggle()
-    while (!outlet.closed) await turnOfLoop()
+    while (!sink.closed) await turnOfLoop()
     while (attention.followers > 0) await turnOfLoop()
   })
 
   it("hears of changes once it has been told that it listens, and others after it has left", async () => {
     const { attention, toggle } = world()
-    const [first, second] = [new FakeOutlet(), new FakeOutlet()]
+    const [first, second] = [new FakeSink(), new FakeSink()]
     const following = attention.follow(first)
     await following.ready
     await attention.follow(second).ready
     await toggle()
     following.leave()
     await toggle()
-    for (const outlet of [first, second]) outlet.drain()
+    for (const sink of [first, second]) sink.drain()
     expect([changes(first), changes(second)]).toEqual([["raised"], ["raised", "resolved"]])
   })
 })

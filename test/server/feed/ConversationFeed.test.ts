@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { bytesOf, sealFrame, sealThinned } from "#runelog/Frame.ts"
 import type { Frame, Page, RawPage } from "#src/conversation/Reading.ts"
-import { Topic } from "#src/server/feed/ConversationFeed.ts"
+import { ConversationFeed } from "#src/server/feed/ConversationFeed.ts"
 import { acceptsFrame, acceptsKind, kindOf } from "#src/server/feed/Filter.ts"
 import { PageBuffers } from "#src/server/feed/PageBuffers.ts"
 import { makeWrapInPlace } from "#src/server/feed/WirePage.ts"
@@ -11,7 +11,7 @@ import { frameAll, textFrame } from "#src/server/socket/WebSocketFrame.ts"
 import { limits } from "#src/wire/WireLimits.ts"
 import { count, reportCount } from "../../support/counts.ts"
 import { randomFrom, seedFor } from "../../support/seed.ts"
-import { FakeOutlet, payloads, turnOfLoop } from "../../support/server/FakeOutlet.ts"
+import { FakeSink, payloads, turnOfLoop } from "../../support/server/FakeSink.ts"
 
 const frameOf = (eventId: number): Frame => ({
   kind: eventId % 17 === 0 ? "thinned" : "entry",
@@ -80,8 +80,8 @@ const without17 = (ids: ReadonlyArray<number>) => ids.filter((id) => id % 17 !==
 const topicOf = (
   log: { readonly read: (after: number) => Promise<Page> },
   onFailure: (error: unknown) => void = () => undefined
-): Topic =>
-  new Topic({
+): ConversationFeed =>
+  new ConversationFeed({
     name: "s1",
     read: (after) => log.read(after),
     visibilityMax: 1,
@@ -93,12 +93,12 @@ const topicOf = (
 
 /** Everybody who drains has everything; one may stay behind. */
 const settledIn = async (
-  topic: Topic,
-  outlets: ReadonlyArray<FakeOutlet>,
+  topic: ConversationFeed,
+  sinks: ReadonlyArray<FakeSink>,
   { isOneBehind = false }: { readonly isOneBehind?: boolean } = {}
 ): Promise<void> => {
   for (let quietTurns = 0; quietTurns < 5; ) {
-    for (const outlet of outlets) outlet.drain()
+    for (const sink of sinks) sink.drain()
     await turnOfLoop()
     quietTurns = isOneBehind || topic.isQuiet ? quietTurns + 1 : 0
   }
@@ -112,7 +112,7 @@ describe("a topic", () => {
       const log = new FakeLog(random)
       const failures: Array<unknown> = []
       const buffers = new SpoilingBuffers({ buffersMax: 3, idleMax: 2, bytes: 4096 })
-      const topic = new Topic({
+      const topic = new ConversationFeed({
         name: "s1",
         read: (after) => log.read(after),
         ...(random() < 0.8 ? { readRaw: (after: number, into: Buffer) => log.readRaw(after, into) } : {}),
@@ -122,32 +122,31 @@ describe("a topic", () => {
         accepts: () => true,
         onFailure: (error) => failures.push(error)
       })
-      const readers: Array<{ readonly outlet: FakeOutlet; readonly after: number }> = []
+      const readers: Array<{ readonly sink: FakeSink; readonly after: number }> = []
       for (let step = 0; step < 60; step++) {
         log.head += Math.floor(random() * 12)
         topic.wake()
         if (random() < 0.15) {
-          const outlet = new FakeOutlet()
+          const sink = new FakeSink()
           const after = Math.floor(random() * (log.head + 1))
-          topic.join(outlet, after, () => undefined)
-          readers.push({ outlet, after })
+          topic.join(sink, after, () => undefined)
+          readers.push({ sink, after })
         }
-        for (const { outlet } of readers) if (random() < 0.1) outlet.pending += limits.socketBytesMax + 1
-        for (const { outlet } of readers) if (random() < 0.5) outlet.drain()
+        for (const { sink } of readers) if (random() < 0.1) sink.pending += limits.socketBytesMax + 1
+        for (const { sink } of readers) if (random() < 0.5) sink.drain()
         if (random() < 0.7) await turnOfLoop()
       }
-      const isDone = () =>
-        readers.every(({ after, outlet }) => outlet.seen.length + outlet.gaps.length >= log.head - after)
+      const isDone = () => readers.every(({ after, sink }) => sink.seen.length + sink.gaps.length >= log.head - after)
       while (!isDone()) {
-        for (const { outlet } of readers) outlet.drain()
+        for (const { sink } of readers) sink.drain()
         await turnOfLoop()
       }
       expect(failures).toEqual([])
       expect(buffers.inUse).toBe(0)
-      for (const { after, outlet } of readers) {
+      for (const { after, sink } of readers) {
         const expected = upTo(after, log.head)
-        expect(outlet.seen).toEqual(expected.filter((id) => id % 17 !== 0))
-        expect(outlet.gaps).toEqual(expected.filter((id) => id % 17 === 0))
+        expect(sink.seen).toEqual(expected.filter((id) => id % 17 !== 0))
+        expect(sink.gaps).toEqual(expected.filter((id) => id % 17 === 0))
       }
     }
     reportCount("random topics whose readers got exactly the log", rounds)
@@ -157,7 +156,7 @@ describe("a topic", () => {
     const log = new FakeLog(() => 0.99)
     log.head = 10
     const told: Array<unknown> = []
-    const topic = new Topic({
+    const topic = new ConversationFeed({
       name: "s1",
       visibilityMax: 1,
       buffers: new PageBuffers(),
@@ -166,11 +165,11 @@ describe("a topic", () => {
       accepts: () => true,
       onFailure: (error, readers) => told.push([error, readers.length])
     })
-    const stalled = new FakeOutlet()
+    const stalled = new FakeSink()
     stalled.pending = limits.socketBytesMax + 1
     stalled.stalledMs = () => 1
     topic.join(stalled, 0, () => undefined)
-    const reader = new FakeOutlet()
+    const reader = new FakeSink()
     topic.join(reader, 0, () => undefined)
     while (!stalled.closed || reader.seen.length < 10) {
       reader.drain()
@@ -188,8 +187,8 @@ describe("a topic", () => {
   it("writes nothing more to a reader at the head whose socket is full, and all of it once there is room", async () => {
     const log = new FakeLog(() => 0)
     const topic = topicOf(log)
-    const [slow, quick] = [new FakeOutlet(), new FakeOutlet()]
-    for (const outlet of [slow, quick]) topic.join(outlet, 0, () => undefined)
+    const [slow, quick] = [new FakeSink(), new FakeSink()]
+    for (const sink of [slow, quick]) topic.join(sink, 0, () => undefined)
     await settledIn(topic, [slow, quick])
     slow.pending = limits.socketBytesMax + 1
     for (let step = 0; step < 10; step++) {
@@ -206,7 +205,7 @@ describe("a topic", () => {
   it("counts a reader as full only beyond the limit", async () => {
     const log = new FakeLog(() => 0)
     const topic = topicOf(log)
-    const reader = new FakeOutlet()
+    const reader = new FakeSink()
     topic.join(reader, 0, () => undefined)
     await settledIn(topic, [reader])
     reader.pending = limits.socketBytesMax
@@ -225,7 +224,7 @@ describe("a topic", () => {
       return { frames: [], next: after, head: after + 1 }
     }
     const topic = topicOf({ read }, (error) => failures.push(error))
-    topic.join(new FakeOutlet(), 5, () => undefined)
+    topic.join(new FakeSink(), 5, () => undefined)
     while (failures.length === 0) await turnOfLoop()
     expect(failures).toEqual([expect.objectContaining({ _tag: "FeedStuck", after: 5, head: 6 })])
     expect(reads).toBeLessThan(20)

@@ -1,4 +1,4 @@
-// Goal: the catalogue follows the logs, survives every loss of itself, and is never trusted over them. Method: a store on
+// Goal: the catalog follows the logs, survives every loss of itself, and is never trusted over them. Method: a store on
 // the real disk; rows missing, ahead, behind; the file deleted, damaged, foreign; the machine dying in between.
 import {
   copyFileSync,
@@ -82,7 +82,7 @@ afterEach(async () => {
 
 const heads = () => catalog.list().items.map((row) => [row.conversation_id, row.last_event_id])
 
-describe("the catalogue", () => {
+describe("the catalog", () => {
   it("follows durable runes without reading the log", async () => {
     await open()
     expect(catalog.openState).toBe("fresh")
@@ -417,7 +417,7 @@ describe("a database that cannot be used", () => {
 
   it("whatever was done to its bytes, at rest or under way, stops nobody and is true again", async () => {
     const scribes = Array.from({ length: 40 }, (_, at) => logs.put(new Scribe(at).begin({ title: `title ${at}` })))
-    const { random, report } = damages("catalogue")
+    const { random, report } = damages("catalog")
     for (let round = 0; round < ROUNDS; round++) {
       await open()
       await catalog.check({ only: "all" })
@@ -449,7 +449,7 @@ describe("a database that cannot be used", () => {
 
   const damages = (name: string) => {
     const random = randomFrom(seedFor(name))
-    return { random, report: (count: number) => reportCount("catalogues damaged at random", count) }
+    return { random, report: (count: number) => reportCount("catalogs damaged at random", count) }
   }
 
   /** Flips, blanks, cuts, removes or replaces the file. */

@@ -1,4 +1,4 @@
-// Goal: the catalogue is held against the logs beside everything else. Method: a check over heads that are all in memory,
+// Goal: the catalog is held against the logs beside everything else. Method: a check over heads that are all in memory,
 // with somebody else who wants a turn.
 import { expect, it } from "vitest"
 import { checkCatalog } from "#src/store/catalog/CatalogCheck.ts"

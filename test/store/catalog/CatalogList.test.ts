@@ -53,10 +53,10 @@ const newestFirst = (left: RowState, right: RowState): number =>
 
 const matches = (row: RowState, { label, q, state }: ListRequest): boolean => {
   const [key = "", ...value] = (label ?? "").split("=")
-  const isLabelled =
+  const isLabeled =
     label === undefined || (value.length === 0 ? Object.hasOwn(row.labels, key) : row.labels[key] === value.join("="))
   return (
-    isLabelled &&
+    isLabeled &&
     (state === undefined || row.view.session === state) &&
     searchText(row).includes((q ?? "").toLowerCase())
   )
@@ -158,7 +158,7 @@ describe("a listing", () => {
 describe("a hundred thousand conversations", () => {
   let place: Place
   let large: CatalogDatabase
-  const rows = count("catalogue rows", { fast: 20_000, soak: 100_000 })
+  const rows = count("catalog rows", { fast: 20_000, soak: 100_000 })
   const words = ["fix", "the", "build", "parser", "tests", "docs", "release", "server", "client", "deploy"]
 
   beforeEach(() => {

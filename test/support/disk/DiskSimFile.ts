@@ -1,5 +1,5 @@
 // What of one simulated file is on the platter: its synced contents, and in order every sector write and change of
-// length since. On a crash each sector is found in any of the states it went through, independent of its neighbours;
+// length since. On a crash each sector is found in any of the states it went through, independent of its neighbors;
 // the length is found in any of the values it took; one sector may be garbled in the bytes that were being written.
 // Synced bytes that were not overwritten always stay: a sector write does not harm the bytes beside it (what SQLite
 // calls powersafe overwrite), unless the disk was made with `garble: "sector"`.

@@ -27,7 +27,7 @@ export const sampleRequest = (more: Partial<ModelRequest> = {}): ModelRequest =>
   ...more
 })
 
-export const summarise = (outcome: Outcome, events: ReadonlyArray<ProviderEvent>): Collected => ({
+export const summarize = (outcome: Outcome, events: ReadonlyArray<ProviderEvent>): Collected => ({
   outcome,
   events,
   text: events.map((event) => (event.type === "assistant_delta" ? event.content : "")).join(""),
@@ -50,5 +50,5 @@ export const collect = async (
     },
     { signal }
   )
-  return summarise(outcome, events)
+  return summarize(outcome, events)
 }

@@ -3,7 +3,7 @@
 import * as Redacted from "effect/Redacted"
 import { makeMessages } from "#src/provider/anthropic/Messages.ts"
 import type { HttpProviderConfig } from "#src/provider/HttpProvider.ts"
-import { makeCatalogue } from "#src/provider/ModelCatalog.ts"
+import { makeModelCatalog } from "#src/provider/ModelCatalog.ts"
 import { makeChatCompletions } from "#src/provider/openai/ChatCompletions.ts"
 import { makeResponses } from "#src/provider/openai/Responses.ts"
 import type { ModelProvider } from "#src/provider/Provider.ts"
@@ -22,7 +22,7 @@ export interface Format {
   readonly errorInStream: (answer: Answer) => string
 }
 
-const catalogue = makeCatalogue({
+const catalog = makeModelCatalog({
   "responses/test-model": { thinking: "adaptive" },
   "messages/test-model": { thinking: "adaptive" }
 })
@@ -31,7 +31,7 @@ const config = (name: string, baseUrl: string, more: Partial<HttpProviderConfig>
   name,
   baseUrl,
   apiKey: Redacted.make(serverKey),
-  modelInfo: catalogue.lookup,
+  modelInfo: catalog.lookup,
   ...more
 })
 

@@ -28,7 +28,7 @@ export interface FullDiskReport {
   readonly opened: boolean
   readonly acknowledged: number
   /** Last words taken while nothing else was. */
-  readonly lastWords: number
+  readonly lastAnswer: number
 }
 
 const appendsMax = 20_000
@@ -110,11 +110,11 @@ class FullDisk {
 
   async run(): Promise<FullDiskReport> {
     const opened = await this.#open()
-    let lastWords = 0
+    let lastAnswer = 0
     if (opened) {
       await this.#fill()
       await this.#readAll()
-      lastWords = await this.#sayLastWords()
+      lastAnswer = await this.#sayLastWords()
       await this.#readAll()
     }
     this.#room.enlarge()
@@ -122,7 +122,7 @@ class FullDisk {
     await this.#goOn()
     await this.#closeAndCheck()
     const acknowledged = this.#logs.reduce((sum, log) => sum + log.acknowledgedHead, 0)
-    return { opened, acknowledged, lastWords }
+    return { opened, acknowledged, lastAnswer }
   }
 }
 

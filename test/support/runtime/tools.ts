@@ -20,7 +20,7 @@ export const tool = (name: string, run: Run, more: Partial<FunctionTool> = {}): 
 export const effectTool = (name: string, run: Run, more: Partial<FunctionTool> = {}): FunctionTool =>
   tool(name, run, { effect_class: "effect", mutating: true, ...more })
 
-/** A run that waits until the test says how it ends; honours its signal only when told to. */
+/** A run that waits until the test says how it ends; honors its signal only when told to. */
 export class Gate {
   readonly started: Promise<ToolContext>
   runs = 0
@@ -28,10 +28,10 @@ export class Gate {
   private begin: (context: ToolContext) => void = () => undefined
   private ended: ((outcome: ToolOutcome | string) => void) | undefined
   private failed: ((error: Error) => void) | undefined
-  private readonly honoursSignal: boolean
+  private readonly honorsSignal: boolean
 
-  constructor(options: { readonly honoursSignal: boolean } = { honoursSignal: true }) {
-    this.honoursSignal = options.honoursSignal
+  constructor(options: { readonly honorsSignal: boolean } = { honorsSignal: true }) {
+    this.honorsSignal = options.honorsSignal
     this.started = new Promise((resolve) => {
       this.begin = resolve
     })
@@ -42,7 +42,7 @@ export class Gate {
     this.begin(context)
     context.signal.addEventListener("abort", () => {
       this.aborted = true
-      if (this.honoursSignal) this.ended?.({ status: "cancelled", output: "stopped half-way" })
+      if (this.honorsSignal) this.ended?.({ status: "cancelled", output: "stopped half-way" })
     })
     return new Promise((resolve, reject) => {
       this.ended = resolve

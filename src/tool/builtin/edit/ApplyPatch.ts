@@ -7,7 +7,7 @@ import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { removeFile, replaceFile } from "../files/Replace.ts"
 import { readTextFile, type TextFile } from "../files/TextFile.ts"
-import { asText, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
+import { asText, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import { unifiedDiff } from "./Diff.ts"
@@ -155,7 +155,7 @@ const pathsOf = (input: Input): ReadonlyArray<string> => {
   }
 }
 
-export const applyPatchTool = ({ door }: { readonly door: WorkspaceDoor }): Tool => ({
+export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
   effect_class: "effect",
   mutating: true,
   timeout_ms: builtinLimits.fileTimeoutMs,

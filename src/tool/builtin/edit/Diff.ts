@@ -73,7 +73,7 @@ const backtrack = (steps: ReadonlyArray<Int32Array>, oldLength: number, newLengt
   return changes.reverse()
 }
 
-/** Neighbouring edits as one change. */
+/** Neighboring edits as one change. */
 const joined = (edits: ReadonlyArray<Change>): ReadonlyArray<Change> => {
   const changes: Array<Change> = []
   for (const edit of edits) {

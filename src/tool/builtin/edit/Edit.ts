@@ -7,7 +7,7 @@ import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { replaceFile } from "../files/Replace.ts"
 import { endsWithCrLf, requireTextFile, type TextFile } from "../files/TextFile.ts"
-import { aPath, asText, flag, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
+import { aPath, asText, flag, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { unifiedDiff } from "./Diff.ts"
 
@@ -99,7 +99,7 @@ const parameters = takes(
   ["path", "old_text", "new_text"]
 )
 
-export const editFileTool = ({ door }: { readonly door: WorkspaceDoor }): Tool => ({
+export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
   effect_class: "effect",
   mutating: true,
   timeout_ms: builtinLimits.fileTimeoutMs,

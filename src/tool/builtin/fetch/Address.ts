@@ -1,5 +1,5 @@
 // Which addresses are out on the open Internet. Everything that leads to this machine, its network, the machinery of a
-// cloud, or that hides such an address inside another is not; what is not recognised is not either.
+// cloud, or that hides such an address inside another is not; what is not recognized is not either.
 import { isIPv4, isIPv6 } from "node:net"
 
 interface Range {

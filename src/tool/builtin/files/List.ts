@@ -5,7 +5,7 @@ import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../ToolSchema.ts"
+import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { emptyTally, type TreeEntry, type TreeTally, walkTree } from "./Tree.ts"
 
@@ -64,7 +64,7 @@ const parameters = takes(
   []
 )
 
-export const listFilesTool = ({ door }: { readonly door: WorkspaceDoor }): Tool => ({
+export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
   ...looks,
   name: "list_files",
   description:

@@ -6,7 +6,7 @@ import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceDoor, whole } from "../ToolSchema.ts"
+import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import { type ByteSource, blobPattern, blobSource, isBinary, readWhole, withFile } from "./Bytes.ts"
 import { type LinePage, readPage } from "./Lines.ts"
 
@@ -91,7 +91,7 @@ const parameters = takes(
 )
 
 export interface ReadParts {
-  readonly door: WorkspaceDoor
+  readonly door: WorkspaceAccess
   readonly blobs: BlobPort | undefined
 }
 

@@ -5,7 +5,7 @@ import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { unifiedDiff } from "../edit/Diff.ts"
-import { aPath, asText, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
+import { aPath, asText, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { replaceFile } from "./Replace.ts"
 import { readTextFile } from "./TextFile.ts"
@@ -24,7 +24,7 @@ const write = async (workspace: Workspace, input: Input): Promise<ToolOutcome> =
   return { status: "success", output: `${shown}: ${bytes.length} bytes written${isNew ? ", a new file" : ""}` }
 }
 
-export const writeFileTool = ({ door }: { readonly door: WorkspaceDoor }): Tool => ({
+export const writeFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
   effect_class: "idempotent",
   mutating: true,
   timeout_ms: builtinLimits.fileTimeoutMs,

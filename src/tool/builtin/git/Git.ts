@@ -10,7 +10,7 @@ import { GitRefused } from "../../git/GitErrors.ts"
 import { failed, type GitRequest, QuietGit } from "../../git/QuietGit.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { againIfNotStarted } from "../RetryOnce.ts"
+import { retryOnceIfNotStarted } from "../RetryOnce.ts"
 
 export interface GitOptions {
   readonly processes: ProcessPort
@@ -117,7 +117,7 @@ export class Repository {
     run: (request: GitRequest) => Promise<ProcessEnded>
   ): Promise<ProcessEnded> {
     const writable = commits ? [this.place.root] : []
-    const ended = await asToolFailure(() => againIfNotStarted(() => run({ ...request, writable })))
+    const ended = await asToolFailure(() => retryOnceIfNotStarted(() => run({ ...request, writable })))
     this.place.signal.throwIfAborted()
     return ended
   }
@@ -140,10 +140,12 @@ export class Git {
     if (process.platform === "linux" && isLedAstray(root, this.options.home))
       throw new ToolFailure("not_a_repository", "the file .git leads to a directory that is not of this workspace")
     const place = { directory: root, signal, outputCharsMax: builtinLimits.gitOutputCharsMax }
-    const git = await asToolFailure(() => againIfNotStarted(() => QuietGit.open(processes, place))).catch((error) => {
-      signal.throwIfAborted()
-      throw error
-    })
+    const git = await asToolFailure(() => retryOnceIfNotStarted(() => QuietGit.open(processes, place))).catch(
+      (error) => {
+        signal.throwIfAborted()
+        throw error
+      }
+    )
     const opened = new Repository(git, { root, signal, prefix: "" }, () => this.userIdentity())
     const inside = await opened.attempt(["rev-parse", "--is-inside-work-tree", "--show-prefix"])
     if (inside.end !== "exited") throw failure("rev-parse", inside)

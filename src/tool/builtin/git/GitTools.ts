@@ -6,11 +6,11 @@ import type { Input, Tool } from "../../Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { asList, asText, flag, takes, text, type WorkspaceDoor } from "../ToolSchema.ts"
+import { asList, asText, flag, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
 import { failure, type Git, type Repository } from "./Git.ts"
 
 export interface GitParts {
-  readonly door: WorkspaceDoor
+  readonly door: WorkspaceAccess
   readonly git: Git
   readonly blobs: BlobPort | undefined
 }

@@ -6,7 +6,7 @@ import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { expandBraces } from "../files/Glob.ts"
-import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceDoor, whole } from "../ToolSchema.ts"
+import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 
@@ -89,7 +89,7 @@ const parameters = takes(
 )
 
 export interface GrepParts {
-  readonly door: WorkspaceDoor
+  readonly door: WorkspaceAccess
   readonly search: SearchPort
 }
 

@@ -4,7 +4,7 @@ import { delimiter, join, relative } from "node:path"
 import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { againIfNotStarted } from "../RetryOnce.ts"
+import { retryOnceIfNotStarted } from "../RetryOnce.ts"
 import { Gathered, shownText } from "./Gather.ts"
 import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 
@@ -150,5 +150,5 @@ const search = async (processes: ProcessPort, request: SearchRequest): Promise<S
 
 export const ripgrep = (processes: ProcessPort): SearchPort => ({
   name: "ripgrep",
-  search: (request) => againIfNotStarted(() => search(processes, request))
+  search: (request) => retryOnceIfNotStarted(() => search(processes, request))
 })

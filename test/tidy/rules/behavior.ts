@@ -194,10 +194,4 @@ const factsAsNames: Rule = {
   sound: [{ "test/a.test.ts": 'it("shoulders the load", () => {})\nlog("should")' }]
 }
 
-export const behaviourRules: ReadonlyArray<Rule> = [
-  boundedQueues,
-  environment,
-  repeatable,
-  nothingLeftOut,
-  factsAsNames
-]
+export const behaviorRules: ReadonlyArray<Rule> = [boundedQueues, environment, repeatable, nothingLeftOut, factsAsNames]

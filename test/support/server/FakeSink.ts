@@ -1,5 +1,5 @@
 // A socket in memory for tests of delivery: the test says how much waits in it, and when what was written leaves.
-import type { Outlet } from "#src/server/socket/SocketSink.ts"
+import type { SocketSink } from "#src/server/socket/SocketSink.ts"
 
 export interface FakeFrame {
   readonly sub: string
@@ -26,7 +26,7 @@ export const payloads = (bytes: Buffer): ReadonlyArray<string> => {
   return found
 }
 
-export class FakeOutlet implements Outlet {
+export class FakeSink implements SocketSink {
   readonly seen: Array<number> = []
   readonly gaps: Array<number> = []
   readonly frames: Array<FakeFrame> = []

@@ -1,7 +1,7 @@
 // A conversation in memory: its actor, the reactor that makes the world follow it, and, while there is work, the
 // workers that do it. One object ties them together, so that a conversation that only waits costs little.
 import type * as Cause from "effect/Cause"
-import type * as PendingWork from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { type PendingWork as Pending, pendingWork } from "../machine/work/PendingWork.ts"
@@ -12,7 +12,7 @@ import { Reactor, type ReactorHost, type ReactorOptions } from "./Reactor.ts"
 
 /** The work of one conversation. */
 export interface Workers {
-  readonly perform: (pending: Pending) => PendingWork.Effect<void>
+  readonly perform: (pending: Pending) => Effect.Effect<void>
   /** The command is about to be decided; what has been heard before it becomes runes first. */
   readonly beforeDecision?: (command: Command) => void
 }
@@ -90,7 +90,7 @@ export class LoadedConversation implements ActorListener, ReactorHost, WorkConte
     return this.actor.ended === undefined ? this.reactor.changed(signal) : Promise.reject(this.actor.ended)
   }
 
-  perform(pending: Pending): PendingWork.Effect<void> {
+  perform(pending: Pending): Effect.Effect<void> {
     this.workers ??= this.services.workers(this)
     return this.workers.perform(pending)
   }

@@ -1,7 +1,5 @@
 // What the pursuit of a goal works with: the conversation it happens in, a runner of programs, and a look into the
 // workspace. The state is the only memory: whoever sits down here after a crash finds everything in it.
-import type { Command } from "../machine/Command.ts"
-import type { Refusal } from "../machine/decide/Decide.ts"
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import type { CommandRuling } from "../policy/CommandRules.ts"
@@ -33,18 +31,6 @@ export interface Tools {
 
 export interface GoalContext extends Tools {
   readonly conversation: ToolConversation
-}
-
-/** Submits a command; what the machine refuses comes back as its refusal. */
-export const offer = async (conversation: ToolConversation, command: Command): Promise<Refusal | undefined> => {
-  try {
-    await conversation.submit(command)
-    return undefined
-  } catch (error) {
-    const tagged = error as { readonly _tag?: unknown; readonly refusal?: Refusal } | null
-    if (tagged?._tag !== "CommandRefused" || tagged.refusal === undefined) throw error
-    return tagged.refusal
-  }
 }
 
 /** The model that agents of a goal speak with: that of the conversation. */

@@ -2,6 +2,7 @@
 // ends in one command that puts its outcome on record with all that belongs to it; cut off before that, it is simply
 // done again, and what it does before is of a kind that may be.
 import { setTimeout as sleep } from "node:timers/promises"
+import { tryCommand } from "../contract/TryCommand.ts"
 import type { Command } from "../machine/Command.ts"
 import { criticIdOf, isActive, orchestratorIdOf, workerIdOf } from "../machine/decide/TaskSchedule.ts"
 import type { AgentState, ConversationState, PlanState, TaskState } from "../machine/State.ts"
@@ -13,7 +14,7 @@ import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { baseOf } from "./Changes.ts"
 import { checkEvidence, denialOf, evidenceText } from "./Evidence.ts"
 import { makeGit } from "./Git.ts"
-import { type GoalContext, modelOf, offer, planOf, selfApprover } from "./GoalContext.ts"
+import { type GoalContext, modelOf, planOf, selfApprover } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
 import { lastAnswer } from "./LastAnswer.ts"
 import * as Prompts from "./Prompts.ts"
@@ -101,7 +102,7 @@ export class GoalDriver {
 
   /** What the machine refuses is out of date; the next look at the state says what is to be done instead. */
   private async submit(command: Command): Promise<void> {
-    await offer(this.goalContext.conversation, command)
+    await tryCommand(this.goalContext.conversation, command)
   }
 
   private async plan({ plan, signal, state }: Scene, { attempt }: Of<"Plan">): Promise<void> {

@@ -1,9 +1,10 @@
 // Asks for room in the budget before something is spent: waits while calls under way hold what is left, and where a
 // limit is used up says so on the record, with what follows from that.
 import * as Effect from "effect/Effect"
+import { tryCommand } from "../contract/TryCommand.ts"
 import { exhaustion } from "../machine/decide/Exhaustion.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import type { Admission, Estimate, Spending } from "./Spending.ts"
 
 export interface BudgetReservation {
@@ -26,7 +27,7 @@ export const withBudgetReservation = <A, E>(
     if (admission._tag === "Reserved") return Effect.map(body, (value) => ({ _tag: "Done", value }))
     if (admission._tag === "Contended") return Effect.succeed({ _tag: "Wait", since: admission.since })
     return Effect.as(
-      Effect.promise(() => offer(commands, exhaustion(commands.state(), agentId, admission))),
+      Effect.promise(() => tryCommand(commands, exhaustion(commands.state(), agentId, admission))),
       { _tag: "Done", value: undefined }
     )
   }

@@ -2,6 +2,7 @@
 // word for word, with the input that is being worked on. Where nothing can be cut, or cutting makes no room, it says so
 // instead of trying again.
 import * as Effect from "effect/Effect"
+import { tryCommand } from "../contract/TryCommand.ts"
 import { limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { AgentState } from "../machine/State.ts"
 import { compactionPoints, runningInput } from "../machine/view/Request.ts"
@@ -12,7 +13,6 @@ import { estimateInputTokens } from "../provider/Estimate.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import { offer } from "./Commands.ts"
 import { hasLongMessage, messageCharsMax } from "./LongMessages.ts"
 import type { NotWanted } from "./RequestIntent.ts"
 import {
@@ -152,9 +152,9 @@ export class Compaction {
       const tokensBefore = estimateInputTokens(request)
       const cost = { tokens_before: tokensBefore, ...place.attemptCost.takeSettled() }
       const command = { _tag: "Compact", agent_id: agentId, upto, summary, ...cost } as const
-      const accepted = yield* Effect.promise(() => offer(commands, command))
+      const refusal = yield* Effect.promise(() => tryCommand(commands, command))
       this.begun.delete(agentId)
-      return accepted
+      return refusal === undefined
     })
   }
 

@@ -1,10 +1,11 @@
 // Runs one post-tool hook: started on record before it starts in fact, ended on record exactly once, whatever the
 // hook does. Its own failure policy decides what a failure means; that is the machine's business.
+import { tryCommand } from "../contract/TryCommand.ts"
 import type { HookOutcome, HookPort } from "../hook/HookPort.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import { hookOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId, HookRunId } from "../rune/Ids.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
 import { limits } from "./TurnLimits.ts"
 
@@ -51,7 +52,7 @@ export const runHook = async (
   signal: AbortSignal
 ): Promise<void> => {
   const id = { hook_run_id: request.hook_run_id }
-  if (!(await offer(commands, { _tag: "StartHook", ...id }))) return
+  if ((await tryCommand(commands, { _tag: "StartHook", ...id })) !== undefined) return
   const found = hookOf(commands.state(), request.hook_run_id)
   if (found === undefined || signal.aborted) return
   const startedMs = monotonicMs()
@@ -71,7 +72,8 @@ export const runHook = async (
   const { feedback, stop, ...ending } = outcome
   const to = { agent_id: request.agent_id, principal: `hook:${found.hook.hook_name}` }
   // Before the hook is over: what follows it is the next model call, which has to know.
-  if (feedback !== undefined) await offer(commands, { _tag: "PostMessage", ...to, content: feedback, mode: "steer" })
-  await offer(commands, { _tag: "FinishHook", ...id, ...ending, duration_ms: durationMs })
-  if (stop !== undefined) await offer(commands, { _tag: "InterruptTurn", ...to, reason: stop })
+  if (feedback !== undefined)
+    await tryCommand(commands, { _tag: "PostMessage", ...to, content: feedback, mode: "steer" })
+  await tryCommand(commands, { _tag: "FinishHook", ...id, ...ending, duration_ms: durationMs })
+  if (stop !== undefined) await tryCommand(commands, { _tag: "InterruptTurn", ...to, reason: stop })
 }

@@ -3,6 +3,7 @@
 // interrupted: then somebody else has told it already.
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { tryCommand } from "../contract/TryCommand.ts"
 import { effectiveLimits, llmRetryDelayMs } from "../machine/MachineLimits.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import type { PendingWork } from "../machine/work/PendingWork.ts"
@@ -20,7 +21,6 @@ import type { ToolPort } from "../tool/ToolPort.ts"
 import { AttemptCost } from "./AttemptCost.ts"
 import { type BudgetReservation, withBudgetReservation } from "./BudgetReservation.ts"
 import { chargeOf } from "./Charge.ts"
-import { ask, offer } from "./Commands.ts"
 import { type Compaction, NO_HEADROOM } from "./Compaction.ts"
 import { type KeepText, messageCharsMax, withShortMessages } from "./LongMessages.ts"
 import { hasAttachments } from "./MediaParts.ts"
@@ -84,7 +84,7 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: StreamReade
       tools.facts(commands.state(), pending.agent_id, name)
     )
     const refusal = yield* Effect.promise(() =>
-      ask(commands, {
+      tryCommand(commands, {
         _tag: "ReceiveResponse",
         agent_id: pending.agent_id,
         request_id: requestId,
@@ -151,7 +151,7 @@ const reportFailure = (
     ...(needsPerson === true ? { waits_for: "person" as const } : {}),
     ...(isSomething(used.usage) ? used : {})
   } as const
-  return Effect.asVoid(Effect.promise(() => offer(options.commands, command)))
+  return Effect.asVoid(Effect.promise(() => tryCommand(options.commands, command)))
 }
 
 /** A refusal that names what was attached; without attachments it is about something else. */
@@ -192,7 +192,7 @@ const offerAndTell = (
     const state = commands.state()
     const offered = offerTools(tools, state, agentId)
     for (const payload of offerComplaints(state, offered))
-      await offer(commands, { _tag: "RecordSystemError", agent_id: agentId, payload })
+      await tryCommand(commands, { _tag: "RecordSystemError", agent_id: agentId, payload })
     return offered.offered
   })
 
@@ -205,7 +205,7 @@ const instructed = (options: ModelCallOptions, pending: CallModel, fullName: str
   return Effect.promise(async (signal) => {
     const told = await prompts.news({ state: commands.state(), agentId, contextTokens, signal })
     if (told !== undefined && !signal.aborted)
-      await offer(commands, { _tag: "InstructAgent", agent_id: agentId, ...told })
+      await tryCommand(commands, { _tag: "InstructAgent", agent_id: agentId, ...told })
   })
 }
 

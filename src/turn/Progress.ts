@@ -1,9 +1,10 @@
 // Output of a running tool on its way to the log, gathered per stream. A tool cannot be held back, so a call that
 // talks without end, or faster than the disk, stops making progress runes; the result still has its output.
+import { tryCommand } from "../contract/TryCommand.ts"
 import type { CallId } from "../rune/Ids.ts"
 import type { ProgressStream } from "../rune/kinds/tool.ts"
 import { Coalescer } from "./Coalescer.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import { limits } from "./TurnLimits.ts"
 
 export class Progress {
@@ -39,7 +40,7 @@ export class Progress {
       coalescer = new Coalescer({
         send: async (chunk) => {
           this.runes += 1
-          await offer(this.commands, { _tag: "AppendProgress", call_id: this.callId, stream, chunk })
+          await tryCommand(this.commands, { _tag: "AppendProgress", call_id: this.callId, stream, chunk })
         }
       })
       this.streams.set(stream, coalescer)

@@ -2,11 +2,12 @@
 // comes, and settles the request before it.
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { tryCommand } from "../contract/TryCommand.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
 import type { AgentId, RequestId } from "../rune/Ids.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
 import type { AttemptCost } from "./AttemptCost.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 
 /** The machine does not want the call any more: nothing was sent, and nothing went wrong. */
 export class NotWanted extends Data.TaggedError("NotWanted") {}
@@ -23,7 +24,7 @@ export interface RequestIntent {
 export const recordIntent = (commands: Commands, call: RequestIntent): Effect.Effect<void, NotWanted> =>
   Effect.flatMap(
     Effect.promise(() =>
-      offer(commands, {
+      tryCommand(commands, {
         _tag: "RequestModel",
         agent_id: call.agentId,
         request_id: call.requestId,
@@ -34,5 +35,5 @@ export const recordIntent = (commands: Commands, call: RequestIntent): Effect.Ef
         ...call.attemptCost.takeSettled()
       })
     ),
-    (accepted) => (accepted ? Effect.void : Effect.fail(new NotWanted()))
+    (refusal) => (refusal === undefined ? Effect.void : Effect.fail(new NotWanted()))
   )

@@ -2,6 +2,7 @@
 // the end. An answer that grows beyond what the log can hold ends the call.
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { tryCommand } from "../contract/TryCommand.ts"
 import type { PendingWork } from "../machine/work/PendingWork.ts"
 import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
@@ -9,7 +10,7 @@ import type { RequestId } from "../rune/Ids.ts"
 import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
 import type { AttemptCost } from "./AttemptCost.ts"
 import { Coalescer } from "./Coalescer.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import type { Streams } from "./Streams.ts"
 import { limits } from "./TurnLimits.ts"
 
@@ -67,7 +68,13 @@ export class StreamReader {
     const { pending, requestId } = this
     const told = this.isTold ? {} : this.told
     this.isTold = true
-    await offer(this.options.commands, { _tag, agent_id: pending.agent_id, content, request_id: requestId, ...told })
+    await tryCommand(this.options.commands, {
+      _tag,
+      agent_id: pending.agent_id,
+      content,
+      request_id: requestId,
+      ...told
+    })
   }
 
   /** What the provider has said that the answer uses, as runes carry it. */

@@ -3,6 +3,7 @@
 // that cannot do it: it refuses, says nothing, or there is no budget for it.
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { tryCommand } from "../contract/TryCommand.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import { outageMs } from "../machine/decide/model.ts"
 import { type Known, settlementOf } from "../machine/decide/Settlement.ts"
@@ -20,7 +21,7 @@ import { makeRequestId, type RequestId } from "../rune/Ids.ts"
 import type { RequestEstimate } from "../rune/kinds/turn.ts"
 import type { AttemptCost } from "./AttemptCost.ts"
 import { chargeOf, nothingUsed } from "./Charge.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import { asideRequest } from "./ModelRequests.ts"
 import type { Models } from "./Models.ts"
 import { type NotWanted, recordIntent } from "./RequestIntent.ts"
@@ -185,7 +186,7 @@ export class Summarizer {
     const gathering = {
       flush: () => {
         const soFar = { content: "", request_id: requestId, usage: used() }
-        void offer(commands, { _tag: "AppendText", agent_id: agentId, ...soFar }).catch(() => undefined)
+        void tryCommand(commands, { _tag: "AppendText", agent_id: agentId, ...soFar }).catch(() => undefined)
       }
     }
     const { llmFirstEventMs, llmIdleMs, llmTimeoutMs } = effectiveLimits(commands.state().session.config)

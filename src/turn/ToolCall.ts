@@ -1,6 +1,7 @@
 // Runs one tool call: started on record before it starts in fact, output gathered into progress runes, exactly one
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
+import { tryCommand } from "../contract/TryCommand.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState } from "../machine/State.ts"
 import { callOf, runsInClient, workspaceOf } from "../machine/view/Select.ts"
@@ -8,7 +9,7 @@ import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { type KeepMedia, withMediaKept } from "../tool/Media.ts"
 import type { ToolOutcome, ToolPort } from "../tool/ToolPort.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
 import { Progress } from "./Progress.ts"
 import type { Streams } from "./Streams.ts"
@@ -51,11 +52,11 @@ export const routeCall = async (
     case "Ask": {
       const { _tag: _, ...asked } = verdict
       const expiry = question.expires_ms === undefined ? {} : { expires_ms: question.expires_ms }
-      await offer(commands, { _tag: "RequireApproval", ...id, ...asked, ...expiry })
+      await tryCommand(commands, { _tag: "RequireApproval", ...id, ...asked, ...expiry })
       return "settled"
     }
     case "Deny":
-      await offer(commands, {
+      await tryCommand(commands, {
         _tag: "DenyCall",
         ...id,
         approver: "policy",
@@ -64,7 +65,7 @@ export const routeCall = async (
       })
       return "settled"
     case "Reject":
-      await offer(commands, { _tag: "FinishCall", ...id, status: "error", error: verdict.error, duration_ms: 0 })
+      await tryCommand(commands, { _tag: "FinishCall", ...id, status: "error", error: verdict.error, duration_ms: 0 })
       return "settled"
   }
 }
@@ -79,10 +80,11 @@ export const startCall = async ({ commands, tools }: ToolCallOptions, callId: Ca
   // It was started before this process was, and runs on where it is: its result is all that is missing.
   if (isSpent(call) && runsInClient(call)) return true
   if (isSpent(call)) {
-    await offer(commands, { _tag: "CrashCall", call_id: callId, message: "what ran the call broke down" })
+    await tryCommand(commands, { _tag: "CrashCall", call_id: callId, message: "what ran the call broke down" })
     return false
   }
-  return offer(commands, { _tag: "StartCall", call_id: callId, sandbox: tools.sandbox(commands.state(), call) })
+  const sandbox = tools.sandbox(commands.state(), call)
+  return (await tryCommand(commands, { _tag: "StartCall", call_id: callId, sandbox })) === undefined
 }
 
 /** An effect that runs here and must not run twice: not one of a client or of another server. */
@@ -106,16 +108,21 @@ export const finishCall = async (
     // What was ended with us and says so is cancelled. What may be repeated runs again, and what runs elsewhere goes on.
     const last = endsWithServer(call) ? await ended.last : undefined
     if (last?.status !== "cancelled") return
-    await offer(commands, { _tag: "FinishCall", ...id, ...(await fitted(options, last)), duration_ms: durationOf() })
+    await tryCommand(commands, {
+      _tag: "FinishCall",
+      ...id,
+      ...(await fitted(options, last)),
+      duration_ms: durationOf()
+    })
     return
   }
   const durationMs = durationOf()
   if (ended._tag === "Threw" && !ended.late) {
-    await offer(commands, { _tag: "CrashCall", ...id, message: messageOf(ended.cause) })
+    await tryCommand(commands, { _tag: "CrashCall", ...id, message: messageOf(ended.cause) })
     return
   }
   const result = await fitted(options, resultOf(ended, call, request))
-  await offer(commands, { _tag: "FinishCall", ...id, ...result, duration_ms: durationMs })
+  await tryCommand(commands, { _tag: "FinishCall", ...id, ...result, duration_ms: durationMs })
 }
 
 const execute = async (

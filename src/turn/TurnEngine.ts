@@ -2,6 +2,7 @@
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
 import * as Effect from "effect/Effect"
+import { tryCommand } from "../contract/TryCommand.ts"
 import { callTimeoutMs, effectiveLimits } from "../machine/MachineLimits.ts"
 import type { CallState } from "../machine/State.ts"
 import { agentOf, batchOf, callOf, workspaceOf } from "../machine/view/Select.ts"
@@ -9,7 +10,7 @@ import { mayRunNow, type TurnWork as Pending } from "../machine/work/PendingWork
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { type AgentInitOptions, initIssue } from "./AgentInit.ts"
 import { withBudgetReservation } from "./BudgetReservation.ts"
-import { type Commands, offer } from "./Commands.ts"
+import type { Commands } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
 import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
@@ -27,7 +28,7 @@ export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRu
 type Of<Tag extends Pending["_tag"]> = Extract<Pending, { readonly _tag: Tag }>
 
 const submit = (commands: Commands, command: Parameters<Commands["submit"]>[0]): Effect.Effect<void> =>
-  Effect.asVoid(Effect.promise(() => offer(commands, command)))
+  Effect.asVoid(Effect.promise(() => tryCommand(commands, command)))
 
 /** The time as the log has it, which never runs backwards. */
 const logMs = ({ commands, nowMs }: EngineOptions): number => Math.max(nowMs(), commands.state().last_ms)

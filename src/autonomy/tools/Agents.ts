@@ -1,12 +1,12 @@
 // Tools for agents that need help: spawn another agent, talk to it, wait for its answer. How deep and how many is bounded,
 // and nobody can wait for somebody who waits for them.
 import { createHash } from "node:crypto"
+import { tryCommand } from "../../contract/TryCommand.ts"
 import type { AgentState, ConversationState } from "../../machine/State.ts"
 import { agentOf, aliveAgents, isAlive, pathOf } from "../../machine/view/Select.ts"
 import { type AgentId, isAgentId } from "../../rune/Ids.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
-import { offer } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
 import { lastAnswer } from "../LastAnswer.ts"
 import { Problems } from "../PlanCheck.ts"
@@ -47,9 +47,9 @@ const spawnAgent = async (input: Input, context: ToolContext): Promise<ToolOutco
     ...(tools.length === 0 ? {} : { tools }),
     ...(self?.workspace == null ? {} : { workspace: self.workspace })
   }
-  const refused = made === undefined ? await offer(conversation, { _tag: "SpawnAgent", spec }) : undefined
+  const refused = made === undefined ? await tryCommand(conversation, { _tag: "SpawnAgent", spec }) : undefined
   if (refused !== undefined) return wrong(refused.message, refused.code)
-  const refusal = await offer(conversation, {
+  const refusal = await tryCommand(conversation, {
     _tag: "SendAgentMessage",
     to_agent_id: agentId,
     from_agent_id: parentId,
@@ -71,7 +71,7 @@ const sendAgent = async (input: Input, { agent_id: from, conversation }: ToolCon
   if (agent?.agent_id === from) problems.add("agent_id", "that is you")
   if (problems.list.length > 0 || agent === undefined) return faulty("message", problems.list)
   const to = { to_agent_id: agent.agent_id, from_agent_id: from }
-  const refusal = await offer(conversation, { _tag: "SendAgentMessage", ...to, content })
+  const refusal = await tryCommand(conversation, { _tag: "SendAgentMessage", ...to, content })
   return refusal === undefined ? done(`Sent to ${agent.agent_id}.`) : wrong(refusal.message, refusal.code)
 }
 

@@ -1,12 +1,13 @@
 // The tools of the orchestrator: submit a plan, change one that has come to a standstill, or give the goal up. And the one
 // with which a worker leaves a note on its task.
+import { tryCommand } from "../../contract/TryCommand.ts"
 import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { PlanState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
-import { offer, type Tools } from "../GoalContext.ts"
+import type { Tools } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
 import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
 import { approvalReason, deniedCommands, refusedChanges } from "./CommandRulings.ts"
@@ -57,7 +58,7 @@ const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Pro
   if (context.attempt > 1 && plan.revision > 0 && sameTasks(plan, parsed.value)) return done("The plan is on record.")
   const needsApproval = approvalReason(tools, state, parsed.value)
   const summary = input["summary"]
-  const refusal = await offer(conversation, {
+  const refusal = await tryCommand(conversation, {
     _tag: "AdvancePlan",
     plan_id: plan.plan_id,
     step: {
@@ -83,7 +84,7 @@ const noteOf = async (plan: PlanState, input: Input, context: ToolContext): Prom
   if (problems.list.length > 0 || own === undefined) return faulty("note", problems.list)
   const change: PlanChange = { type: "task_noted", task_id: own.task.task_id as TaskId, note }
   const payload = { plan_id: plan.plan_id, changes: [change] }
-  const refusal = await offer(context.conversation, {
+  const refusal = await tryCommand(context.conversation, {
     _tag: "AdvancePlan",
     plan_id: plan.plan_id,
     step: { _tag: "UpdatePlan", payload }
@@ -136,7 +137,7 @@ const updatePlan = async (tools: Tools, input: Input, context: ToolContext): Pro
   problems.list.push(...refusedChanges(tools, state, changes))
   const checked = problems.checked(changes)
   if (checked._tag === "Faulty") return faulty("change", checked.problems)
-  const refusal = await offer(conversation, {
+  const refusal = await tryCommand(conversation, {
     _tag: "AdvancePlan",
     plan_id: plan.plan_id,
     step: { _tag: "UpdatePlan", payload: { plan_id: plan.plan_id, changes: checked.value } }
@@ -152,7 +153,7 @@ const giveUp = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const summary = problems.text("reason", input["reason"], limits.findingCharsMax)
   if (problems.list.length > 0) return faulty("reason", problems.list)
   const payload = { plan_id: plan.plan_id, reason: "unresolvable", summary }
-  const refusal = await offer(conversation, {
+  const refusal = await tryCommand(conversation, {
     _tag: "AdvancePlan",
     plan_id: plan.plan_id,
     step: { _tag: "GiveUp", payload }

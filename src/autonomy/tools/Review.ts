@@ -1,11 +1,12 @@
 // The tool of the critic: a verdict with its findings. A pass ends the goal with its proof, a retry makes tasks of the
 // findings, a replan sends the orchestrator back to the plan.
+import { tryCommand } from "../../contract/TryCommand.ts"
 import type { Command } from "../../machine/Command.ts"
 import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "../../machine/State.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
-import { offer, type Tools } from "../GoalContext.ts"
+import type { Tools } from "../GoalContext.ts"
 import { replanPrompt } from "../Prompts.ts"
 import { followUps, parseReview, type Review, regressions } from "../Review.ts"
 import { goalMet } from "../Summary.ts"
@@ -62,7 +63,7 @@ const submitReview = async (tools: Tools, input: Input, context: ToolContext): P
   if (context.attempt > 1 && plan.status !== "reviewing") return done("The verdict is on record.")
   const parsed = parseReview(input, plan)
   if (parsed._tag === "Faulty") return faulty("review", parsed.problems)
-  const refusal = await offer(conversation, await commandFor(tools, state, plan, parsed.value, context))
+  const refusal = await tryCommand(conversation, await commandFor(tools, state, plan, parsed.value, context))
   return refusal === undefined
     ? done("The verdict is on record. Nothing more is to be done.")
     : wrong(`a verdict is not expected now: ${refusal.message}`, "not_expected")

@@ -1,10 +1,14 @@
-// What `echs verify` reads beyond the log engine: every rune, held against the invariants, every archive to its last byte,
+// What `echs verify` reads beyond the log engine: every rune, held against the invariants, every
+// log folded in two ways that must agree, every archive to its last byte,
 // every blob against its name, and whether each blob that a rune names and each archive that must be there is there.
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { type Findings, type Inspection, verify } from "#runelog/verify/Verify.ts"
-import type { EventInspector, VerifyReport } from "#runelog/verify/VerifyReport.ts"
+import type { EventInspector, Problem, VerifyReport } from "#runelog/verify/VerifyReport.ts"
 import { InvariantChecker } from "../machine/invariants/Invariants.ts"
+import { ReplayChecker, type ReplayOptions } from "../machine/invariants/Replay.ts"
+import type { Violation } from "../machine/invariants/World.ts"
+import type { ConversationId } from "../rune/Ids.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { ArchiveReader } from "../store/archive/ArchiveReader.ts"
 import { Blobs } from "../store/Blobs.ts"
@@ -24,6 +28,24 @@ interface Place {
 
 const ARCHIVE_SUFFIX = ".arc"
 const PAGE_BYTES = 1024 * 1024
+/** Of the folds that are compared, one goes through a snapshot after this many runes. */
+const SNAPSHOT_EVERY = 1_000
+
+const describeViolation = ({ detail, event_id: eventId, invariant }: Violation): string =>
+  `${invariant} is broken at event ${eventId}: ${detail}`
+
+export interface VerifyDataOptions extends Pick<ReplayOptions, "evolve"> {
+  /** The machine's own, unless told. */
+  readonly disk?: Disk
+}
+
+/** A log whose folds are compared once all of it was read. */
+interface Replayed {
+  readonly log: string
+  readonly checker: ReplayChecker
+  /** Of the last event so far. */
+  place: Place | undefined
+}
 
 /** Every blob that a value names: an object with the hash and the size of one. */
 const blobsIn = function* (value: unknown): Generator<string> {
@@ -34,22 +56,35 @@ const blobsIn = function* (value: unknown): Generator<string> {
 }
 
 class DataInspection implements Inspection {
+  private readonly folds: VerifyDataOptions
   private readonly disk: Disk
   private readonly directory: string
   private readonly blobs: Blobs
   /** Blobs that runes name, each with the first place that does. */
   private readonly named = new Map<string, Place & { readonly log: string }>()
+  /** The log that is being read; those before it have been compared. */
+  private replayed: Replayed | undefined
+  private readonly unlikeReplays: Array<Problem> = []
   archiveCount = 0
   blobCount = 0
 
-  constructor(disk: Disk, directory: string) {
+  constructor(disk: Disk, directory: string, folds: VerifyDataOptions) {
+    this.folds = folds
     this.disk = disk
     this.directory = directory
     this.blobs = new Blobs({ disk, directory: `${directory}/blobs` })
   }
 
   log(conversationId: string): EventInspector {
+    this.compareReplay()
     const checker = new InvariantChecker()
+    const replay = new ReplayChecker({
+      conversation_id: conversationId as ConversationId,
+      snapshotEvery: SNAPSHOT_EVERY,
+      ...(this.folds.evolve === undefined ? {} : { evolve: this.folds.evolve })
+    })
+    const replayed: Replayed = { log: conversationId, checker: replay, place: undefined }
+    this.replayed = replayed
     return (event, place) => {
       if (event.kind === "thinned") {
         checker.skip({ from: event.eventId, to: event.lastEventId })
@@ -58,12 +93,21 @@ class DataInspection implements Inspection {
       const rune = decodeFrame(conversationId, event)
       if (rune instanceof RuneUnreadable) return [rune.message]
       this.note(conversationId, rune, place)
+      replayed.place = place
+      replay.add(rune, decodeFrame(conversationId, event) as AnyRune)
       const before = checker.violations.length
       checker.check(rune)
-      return checker.violations
-        .slice(before)
-        .map(({ detail, event_id: eventId, invariant }) => `${invariant} is broken at event ${eventId}: ${detail}`)
+      return checker.violations.slice(before).map(describeViolation)
     }
+  }
+
+  /** The log has been read to its end: all ways to fold it must agree. */
+  private compareReplay(): void {
+    const { checker, log, place } = this.replayed ?? {}
+    this.replayed = undefined
+    if (checker === undefined || log === undefined || place === undefined) return
+    for (const violation of checker.finish().violations)
+      this.unlikeReplays.push({ ...place, log, reason: describeViolation(violation) })
   }
 
   private note(log: string, rune: AnyRune, place: Place): void {
@@ -72,6 +116,8 @@ class DataInspection implements Inspection {
 
   async finish(findings: Findings, items: ReadonlyMap<string, string>): Promise<void> {
     await this.verifyArchives(findings, items)
+    this.compareReplay()
+    for (const problem of this.unlikeReplays) findings.problem(problem)
     await this.verifyBlobs(findings)
   }
 
@@ -157,11 +203,11 @@ class DataInspection implements Inspection {
 }
 
 /** Reads everything in a data directory; throws `DataMissing` where there is none. */
-export const verifyData = async (directory: string, options: { readonly disk?: Disk } = {}): Promise<DataReport> => {
+export const verifyData = async (directory: string, options: VerifyDataOptions = {}): Promise<DataReport> => {
   const disk = options.disk ?? makeDiskNode()
-  let inspection = new DataInspection(disk, directory)
+  let inspection = new DataInspection(disk, directory, options)
   const inspect = (): Inspection => {
-    inspection = new DataInspection(disk, directory)
+    inspection = new DataInspection(disk, directory, options)
     return inspection
   }
   const report = await verify({ directory, disk, inspect })

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
+import { evolve } from "#src/machine/evolve/Evolve.ts"
 import { repairData } from "#src/main/RepairData.ts"
 import { verifyData } from "#src/main/VerifyData.ts"
 import { Store } from "#src/store/Store.ts"
@@ -88,6 +89,17 @@ describe("a data directory that nobody damaged is sound", () => {
     expect(await problemsOf(await diskOf(await snapshotOf(disk)))).toEqual([])
     await again.close()
     expect(await problemsOf(disk)).toEqual([])
+  })
+
+  it("unless its folds disagree", async () => {
+    const disk = makeDiskMemory()
+    const store = await Store.open({ ...options, disk })
+    await fill(store)
+    await store.close()
+    const forgetful: typeof evolve = (state, rune) => (rune.kind === "turn.completed" ? state : evolve(state, rune))
+    const { problems } = await verifyData(directory, { disk, evolve: forgetful })
+    expect(problems).toHaveLength(8)
+    expect(problems.filter(({ reason }) => !reason.startsWith("INV-REPLAY-IDEMPOTENT"))).toEqual([])
   })
 
   it("after power cuts at random moments, and after the start that follows", { timeout: 600_000 }, async () => {

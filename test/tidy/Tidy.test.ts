@@ -2,10 +2,11 @@
 // over the real tree, then over small trees that break it and small trees that only look as if they did.
 import { describe, expect, it } from "vitest"
 import { reportCount } from "../support/counts.ts"
+import { report } from "./Report.ts"
 import { filesOf, type Rule, showFinding } from "./Rule.ts"
 import { behaviorRules } from "./rules/behavior.ts"
 import { importRules } from "./rules/imports.ts"
-import { type Measured, measureFile, measureFunctions, sizeRules } from "./rules/sizes.ts"
+import { sizeRules } from "./rules/sizes.ts"
 import { textRules } from "./rules/text.ts"
 import { isProduct, readTree } from "./Source.ts"
 
@@ -17,15 +18,11 @@ describe("the tree", () => {
     expect(rule.check(tree).map(showFinding)).toEqual([])
   })
 
-  it("is reported by size", () => {
-    const product = tree.filter(isProduct)
-    const report = [
-      sizeReport("files", product.map(measureFile)),
-      sizeReport("functions", product.flatMap(measureFunctions))
-    ]
-    process.stdout.write(`${report.join("\n")}\n`)
-    reportCount("source files read by the tidy rules", product.length)
-    expect(product.length).toBeGreaterThan(0)
+  it("is reported in figures", () => {
+    const lines = report(tree)
+    process.stdout.write(`${lines.join("\n")}\n`)
+    reportCount("source files read by the tidy rules", tree.filter(isProduct).length)
+    expect(lines.length).toBeGreaterThan(3)
   })
 })
 
@@ -43,11 +40,23 @@ describe.each(rules.map((rule) => [rule.name, rule] as const))("the rule that %s
   })
 })
 
-const sizeReport = (what: string, measured: ReadonlyArray<Measured>): string => {
-  const sorted = measured.toSorted((a, b) => a.lines - b.lines)
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]?.lines ?? 0
-  const longest = sorted.at(-1)
-  const where =
-    longest === undefined ? "none" : `${longest.lines} (${longest.path}${what === "files" ? "" : ` ${longest.name}`})`
-  return `size of ${what}: ${sorted.length}, lines median ${at(0.5)}, p90 ${at(0.9)}, longest ${where}`
-}
+describe("the figures of a tree", () => {
+  it("count what each area does with Effect and by hand", () => {
+    const lines = report(
+      filesOf({
+        "src/main.ts": 'import "./turn/A.ts"',
+        "src/turn/A.ts":
+          'import * as Effect from "effect/Effect"\nclass A extends Context.Service<A>()("a") {}\nconst l = Layer.effect(A, x)\n' +
+          "const f = async () => setTimeout(g, 1)\nconst h = a!.b",
+        "src/rune/B.ts": "export const b = 1"
+      })
+    )
+    const cells = (name: string) =>
+      lines
+        .find((line) => line.startsWith(name))
+        ?.trim()
+        .split(/\s+/)
+    expect(cells("turn")).toEqual(["turn", "1", "5", "1", "1", "1", "1", "1", "1", "100", "%"])
+    expect(lines).toContain("unreachable files: 1")
+  })
+})

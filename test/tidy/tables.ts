@@ -36,6 +36,21 @@ export const requiredTopEntries: ReadonlyArray<string> = [
   "CHANGELOG.md"
 ]
 
+/** Where programs enter: the command, the exports of the package, and the server that others embed. */
+export const entryPoints: ReadonlyArray<string> = [
+  "src/cli/echs.js",
+  "src/main.ts",
+  "src/main/Embed.ts",
+  "src/client/Client.ts",
+  "runelog/Runelog.ts"
+]
+
+/** Read by the generator of the schemas alone. */
+export const schemaOnly: ReadonlySet<string> = new Set(["src/wire/Frames.ts"])
+
+/** Areas that are plain code by decision: the log engine, the pure machines, the vocabulary, the client and the command. */
+export const plainAreas: ReadonlySet<string> = new Set(["runelog", "machine", "rune", "client", "cli"])
+
 const ports = ["rune", "machine"]
 const effects = ["store", "provider", "tool", "hook", "budget", "sandbox", "policy"]
 const everything = "*"

@@ -2,10 +2,10 @@
 import type { Rule } from "../Rule.ts"
 import { isListed } from "../Rule.ts"
 import { type Finding, importsOf, isProduct, resolveImport, type SourceFile } from "../Source.ts"
-import { directions, freeBuiltins, freePackages, mayImport, permissions } from "../tables.ts"
+import { directions, entryPoints, freeBuiltins, freePackages, mayImport, permissions, schemaOnly } from "../tables.ts"
 
 /** "runelog/Frame.ts" → runelog, "src/rune/Ids.ts" → rune, "src/main.ts" → main. */
-const areaOf = (path: string): string => {
+export const areaOf = (path: string): string => {
   const [first = "", second = ""] = path.split("/")
   return first === "src" ? second.replace(/\.(ts|js)$/, "") : first
 }
@@ -130,4 +130,53 @@ const agreedDoors: Rule = {
   ]
 }
 
-export const importRules: ReadonlyArray<Rule> = [importDirection, noCycles, agreedDoors]
+/** Modules that are started by their address: threads, and what the launcher runs. */
+const addressed = /["'](\.{1,2}\/[\w./-]+\.(?:ts|js))["']/g
+
+const linksOf = (file: SourceFile): ReadonlyArray<string> => [
+  ...importsOf(file).flatMap(({ specifier }) => resolveImport(file, specifier) ?? []),
+  ...[...file.text.matchAll(addressed)].flatMap(([, specifier = ""]) => resolveImport(file, specifier) ?? [])
+]
+
+/** Files that no entry of the package leads to, the entries being those that exist in the tree. */
+export const unreachable = (files: ReadonlyArray<SourceFile>): ReadonlyArray<string> => {
+  const product = new Map(files.filter(isProduct).map((file) => [file.path, file]))
+  const reached = new Set<string>()
+  const open = entryPoints.filter((path) => product.has(path))
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    const file = product.get(path)
+    if (file === undefined || reached.has(path)) continue
+    reached.add(path)
+    open.push(...linksOf(file))
+  }
+  return [...product.keys()].filter((path) => !reached.has(path))
+}
+
+const nothingUnreachable: Rule = {
+  name: "every source file is reached from an entry of the package",
+  check: (files) =>
+    unreachable(files)
+      .filter((path) => !schemaOnly.has(path))
+      .map((path) => ({ path, fact: "no entry leads here: connect it, or move it under test/" })),
+  broken: [
+    {
+      tree: { "src/main.ts": "// entry", "src/rune/A.ts": "export {}" },
+      fact: /src\/rune\/A\.ts: no entry leads here/
+    },
+    {
+      tree: { "src/main.ts": "// entry", "src/a/A.ts": 'import "./B.ts"', "src/a/B.ts": 'import "./A.ts"' },
+      fact: /src\/a\/B\.ts: no entry/
+    }
+  ],
+  sound: [
+    {
+      "src/main.ts": 'import "./a/A.ts"',
+      "src/a/A.ts": 'const load = () => import("./B.ts")',
+      "src/a/B.ts": "export {}"
+    },
+    { "src/main.ts": 'new Worker(new URL("./a/Thread.ts", import.meta.url))', "src/a/Thread.ts": "export {}" },
+    { "src/main.ts": "// entry", "test/a.test.ts": "export {}" }
+  ]
+}
+
+export const importRules: ReadonlyArray<Rule> = [importDirection, noCycles, agreedDoors, nothingUnreachable]

@@ -1,10 +1,13 @@
 // What can go wrong, each with the facts a person needs to act. Expected failures reject with one of
-// these; anything else that escapes the engine is a defect.
+// these; anything else that escapes the engine is a defect. `wireCode` is what a client of a server is told: `internal` says
+// nothing of the inside.
 import * as Data from "effect/Data"
 import { codeOf, syscallOf } from "./disk/DiskFault.ts"
 
 /** The name cannot be a log: it must match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. */
 export class LogNameInvalid extends Data.TaggedError("LogNameInvalid")<{ readonly log: string }> {
+  readonly wireCode = "not_found" as const
+
   override get message() {
     return `"${this.log.slice(0, 80)}" is not a log name: 1 to 64 letters, digits, "_" or "-", starting with a letter or digit`
   }
@@ -12,6 +15,8 @@ export class LogNameInvalid extends Data.TaggedError("LogNameInvalid")<{ readonl
 
 /** Nothing was ever appended under this name (or it was removed). */
 export class LogUnknown extends Data.TaggedError("LogUnknown")<{ readonly log: string }> {
+  readonly wireCode = "not_found" as const
+
   override get message() {
     return `there is no log "${this.log}"`
   }
@@ -24,6 +29,8 @@ export class LogDamaged extends Data.TaggedError("LogDamaged")<{
   readonly offset: number
   readonly reason: string
 }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `log "${this.log}" is read-only: ${this.reason} (${this.file} at byte ${this.offset})`
   }
@@ -34,6 +41,8 @@ export class EntryTooLarge extends Data.TaggedError("EntryTooLarge")<{
   readonly bytes: number
   readonly bytesMax: number
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `an entry of ${this.bytes} bytes for "${this.log}" exceeds the limit of ${this.bytesMax}`
   }
@@ -46,12 +55,16 @@ export class BatchTooLarge extends Data.TaggedError("BatchTooLarge")<{
   readonly frames: number
   readonly framesMax: number
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `a batch of ${this.frames} frames and ${this.bytes} bytes for "${this.log}" exceeds the limit of ${this.framesMax} frames or ${this.bytesMax} bytes`
   }
 }
 
 export class BatchEmpty extends Data.TaggedError("BatchEmpty")<{ readonly log: string }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `the batch for "${this.log}" has no entry`
   }
@@ -62,6 +75,8 @@ export class EventIdOutOfOrder extends Data.TaggedError("EventIdOutOfOrder")<{
   readonly expected: number
   readonly got: number
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `log "${this.log}" expects event id ${this.expected} next, not ${this.got}`
   }
@@ -73,6 +88,8 @@ export class EntryInvalid extends Data.TaggedError("EntryInvalid")<{
   readonly field: string
   readonly value: unknown
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `entry field ${this.field} of "${this.log}" cannot be ${String(this.value)}`
   }
@@ -84,6 +101,8 @@ export class Busy extends Data.TaggedError("Busy")<{
   readonly bytes: number
   readonly bytesMax: number
 }> {
+  readonly wireCode = "busy" as const
+
   override get message() {
     return this.waitingFor === "journal"
       ? `${this.bytes} bytes are waiting to become durable (limit ${this.bytesMax})`
@@ -93,6 +112,8 @@ export class Busy extends Data.TaggedError("Busy")<{
 
 /** The disk has no room. The append was rolled back: nothing of it remains. */
 export class DiskFull extends Data.TaggedError("DiskFull")<{ readonly path: string; readonly reason: string }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `no room on the disk at ${this.path}: ${this.reason}`
   }
@@ -103,6 +124,8 @@ export class WriterPoisoned extends Data.TaggedError("WriterPoisoned")<{
   readonly path: string
   readonly cause: unknown
 }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `the disk failed at ${this.path}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}; restart to read back what is durable`
   }
@@ -110,6 +133,8 @@ export class WriterPoisoned extends Data.TaggedError("WriterPoisoned")<{
 
 /** The disk refused a call for another reason than want of room. Nothing was changed by it. */
 export class DiskFailed extends Data.TaggedError("DiskFailed")<{ readonly path: string; readonly cause: unknown }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `the disk failed at ${this.path}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
   }
@@ -120,6 +145,9 @@ export class ResourcesScarce extends Data.TaggedError("ResourcesScarce")<{
   readonly path: string
   readonly cause: unknown
 }> {
+  readonly wireCode = "busy" as const
+  readonly wireData = { retry_after_ms: 1_000 }
+
   override get message() {
     return `no file can be opened at ${this.path} for the moment: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}; try again`
   }
@@ -127,12 +155,16 @@ export class ResourcesScarce extends Data.TaggedError("ResourcesScarce")<{
 
 /** A sync failed, for whatever reason: what it should have covered may be lost, and no later sync would tell. */
 export class SyncFailed extends Data.TaggedError("SyncFailed")<{ readonly path: string; readonly cause: unknown }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `${this.path} could not be synced: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
   }
 }
 
 export class WriterClosed extends Data.TaggedError("WriterClosed")<{ readonly path: string }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `the runelog at ${this.path} is closed`
   }
@@ -140,6 +172,8 @@ export class WriterClosed extends Data.TaggedError("WriterClosed")<{ readonly pa
 
 /** There is no data directory at this place. */
 export class DataMissing extends Data.TaggedError("DataMissing")<{ readonly path: string }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `there is no data at ${this.path}`
   }
@@ -149,6 +183,8 @@ export class DirectoryLocked extends Data.TaggedError("DirectoryLocked")<{
   readonly path: string
   readonly pid: number | undefined
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `${this.path} is in use by ${this.pid === undefined ? "another writer" : `process ${this.pid}`}`
   }
@@ -159,6 +195,8 @@ export class GuardUnusable extends Data.TaggedError("GuardUnusable")<{
   readonly path: string
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `${this.path} cannot be locked: ${this.reason}; if no server runs on this data, remove the file, else move the data to a file system that has locks`
   }
@@ -170,6 +208,8 @@ export class FormatUnsupported extends Data.TaggedError("FormatUnsupported")<{
   readonly version: number
   readonly supported: number
 }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `${this.file} has format version ${this.version}; this build reads version ${this.supported}`
   }
@@ -177,6 +217,8 @@ export class FormatUnsupported extends Data.TaggedError("FormatUnsupported")<{
 
 /** Something lies in the data directory that the engine did not put there. */
 export class ForeignFile extends Data.TaggedError("ForeignFile")<{ readonly file: string }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `${this.file} is not a file of the runelog; move it away`
   }
@@ -188,6 +230,8 @@ export class SegmentCorrupt extends Data.TaggedError("SegmentCorrupt")<{
   readonly offset: number
   readonly reason: string
 }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `${this.file} is damaged at byte ${this.offset}: ${this.reason}`
   }
@@ -198,6 +242,8 @@ export class JournalCorrupt extends Data.TaggedError("JournalCorrupt")<{
   readonly offset: number
   readonly reason: string
 }> {
+  readonly wireCode = "read_only" as const
+
   override get message() {
     return `${this.file} is damaged at byte ${this.offset}: ${this.reason}`
   }
@@ -209,6 +255,8 @@ export class CursorBeyondEnd extends Data.TaggedError("CursorBeyondEnd")<{
   readonly after: number
   readonly head: number
 }> {
+  readonly wireCode = "bad_request" as const
+
   override get message() {
     return `cursor ${this.after} lies beyond the head ${this.head} of "${this.log}"`
   }
@@ -220,6 +268,8 @@ export class ReadInvalid extends Data.TaggedError("ReadInvalid")<{
   readonly field: string
   readonly value: unknown
 }> {
+  readonly wireCode = "bad_request" as const
+
   override get message() {
     return `a page of "${this.log}" cannot be read with ${this.field} ${String(this.value)}`
   }
@@ -272,6 +322,8 @@ export class LimitInvalid extends Data.TaggedError("LimitInvalid")<{
   readonly value: number
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `limit ${this.name} cannot be ${this.value}: ${this.reason}`
   }

@@ -15,6 +15,8 @@ import { loadClosedSegment, type OpenLogOptions } from "./OpenLog.ts"
 
 /** There is a log of that name already. */
 export class LogExists extends Data.TaggedError("LogExists")<{ readonly log: string }> {
+  readonly wireCode = "invalid_state" as const
+
   override get message() {
     return `there is a log "${this.log}" already`
   }
@@ -26,6 +28,8 @@ export class LogWentOn extends Data.TaggedError("LogWentOn")<{
   readonly expected: number
   readonly head: number
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `log "${this.log}" has gone on to event ${this.head}; it was to be removed at ${this.expected}`
   }
@@ -39,6 +43,8 @@ export class ImportRefused extends Data.TaggedError("ImportRefused")<{
   readonly offset: number
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const
+
   override get message() {
     return `segment ${this.segment} cannot become part of log "${this.log}": ${this.reason} (at byte ${this.offset})`
   }

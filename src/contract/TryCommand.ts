@@ -2,15 +2,11 @@
 // state. Every other failure stays a failure.
 import type { Command } from "../machine/Command.ts"
 import type { Refusal } from "../machine/decide/Decide.ts"
+import { CommandRefused } from "./CommandErrors.ts"
 
 export interface CommandSubmitter {
   /** Resolves when the runes of the command are durable; rejects with a tagged error. */
   readonly submit: (command: Command) => Promise<unknown>
-}
-
-const refusalOf = (error: unknown): Refusal | undefined => {
-  const tagged = error as { readonly _tag?: unknown; readonly refusal?: Refusal } | null
-  return tagged?._tag === "CommandRefused" ? tagged.refusal : undefined
 }
 
 /** Submits a command; returns the refusal, or nothing when the command was accepted. */
@@ -19,8 +15,7 @@ export const tryCommand = async (to: CommandSubmitter, command: Command): Promis
     await to.submit(command)
     return undefined
   } catch (error) {
-    const refusal = refusalOf(error)
-    if (refusal === undefined) throw error
-    return refusal
+    if (!(error instanceof CommandRefused)) throw error
+    return error.refusal
   }
 }

@@ -2,6 +2,8 @@
 // ahead of the disk so that a stream is not slowed to one rune per sync; the answer to a command, a refusal
 // included, and therefore every effect that waits for it, comes only when all it rests on is durable. An append
 // that fails ends the actor: memory is then ahead of the log, and only the log is true.
+
+import { CommandRefused } from "../contract/CommandErrors.ts"
 import type { Command } from "../machine/Command.ts"
 import { stampAll } from "../machine/Conversation.ts"
 import { decide, type Idempotency, type Refusal } from "../machine/decide/Decide.ts"
@@ -11,7 +13,7 @@ import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, makeRuneId } from "../rune/Ids.ts"
 import { definitionOf } from "../rune/Kinds.ts"
 import type { Rune, RuneDraft } from "../rune/Rune.ts"
-import { ActorRetired, CommandRefused, ConversationBusy, LogRefused } from "./ConversationErrors.ts"
+import { ActorRetired, ConversationBusy, LogRefused } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
 import { oversize } from "./RuneSize.ts"

@@ -1,6 +1,8 @@
 // A person's yes to a call. Arguments that were changed are checked and put to the policy again before it is taken: they
 // may be wrong, or be what a rule denies. A yes for longer also answers the questions of the conversation that wait and
 // that it covers, each on record as answered by the same person; one for good is written down for the server as well.
+
+import { CommandRefused } from "../contract/CommandErrors.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/decide/Decide.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -11,7 +13,6 @@ import { makeAnswerCheck } from "../tool/AnswerCheck.ts"
 import { answerIssue } from "../tool/builtin/question/AskUser.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
 import type { Submitted } from "./Actor.ts"
-import { CommandRefused } from "./ConversationErrors.ts"
 import type { Conversations } from "./Conversations.ts"
 
 export interface ApprovalAnswer {

@@ -1,5 +1,7 @@
 // Stored conversations as the door sees them: listing, reading by cursor, archiving, restoring, forking. Joins the store
 // with the conversations in memory, so that what leaves the log is not spoken to meanwhile.
+
+import { CommandRefused } from "../contract/CommandErrors.ts"
 import { beginCopy } from "../machine/decide/Copying.ts"
 import { evolve } from "../machine/evolve/Evolve.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
@@ -9,7 +11,7 @@ import type { Rune, RuneDraft } from "../rune/Rune.ts"
 import type { ListRequest } from "../store/catalog/CatalogList.ts"
 import { cursorSince } from "../store/runes/Since.ts"
 import type { Store } from "../store/Store.ts"
-import { CommandRefused, ConversationUnknown } from "./ConversationErrors.ts"
+import { ConversationUnknown } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
 import type { Conversations } from "./Conversations.ts"
 import { type EndedCall, endedCall } from "./EndedCall.ts"

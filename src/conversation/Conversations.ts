@@ -2,6 +2,7 @@
 // is loaded when somebody speaks to it or when it has work, at most once at a time, and leaves when it has had
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
 import type * as Cause from "effect/Cause"
+import { CommandRefused, RuntimeClosed } from "../contract/CommandErrors.ts"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/decide/Decide.ts"
 import { fold } from "../machine/evolve/Evolve.ts"
@@ -14,17 +15,11 @@ import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown } from "../rune/Rune.ts"
 import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
+import { endsAppends } from "../store/StoreErrors.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { RunFork } from "../supervise/Supervisor.ts"
 import type { Submitted } from "./Actor.ts"
-import {
-  CommandRefused,
-  ConversationUnknown,
-  ConversationUnreadable,
-  LogRefused,
-  RuneNewer,
-  RuntimeClosed
-} from "./ConversationErrors.ts"
+import { ConversationUnknown, ConversationUnreadable, LogRefused, RuneNewer } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
 import { LoadedConversation, type RuntimeServices, type WorkContext, type Workers } from "./LoadedConversation.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
@@ -103,12 +98,6 @@ const newerRune = (conversation_id: ConversationId, runes: ReadonlyArray<AnyRune
   const { event_id, kind, schema_version } = found
   return new RuneNewer({ conversation_id, event_id, kind, schema_version })
 }
-
-/** Causes that no later append of this process can get around. */
-const isForGood = (cause: unknown): boolean =>
-  ["WriterPoisoned", "WriterClosed", "JournalCorrupt", "LogDamaged"].includes(
-    String((cause as { readonly _tag?: unknown } | null)?._tag)
-  )
 
 const noThinner: Thinner = { unsealedBytes: () => 0, pack: async () => undefined }
 
@@ -362,7 +351,7 @@ export class Conversations {
     this.draining.set(id, drained)
     this.options.onLogRefused?.(error)
     // Only the log knows whether there is work: what memory says is ahead of it.
-    if (!isForGood(error.cause)) this.loadLater(id)
+    if (!endsAppends(error.cause)) this.loadLater(id)
   }
 
   /** The log takes no more runes, of one conversation or of all: their work stops now. They can still be looked at. */

@@ -1,12 +1,12 @@
 // What the model of an agent is told before and beside the messages, as `echs show --prompt` prints it: made of the same
 // state as requests are, so that it is what was sent; before the first request, what would be.
 
+import { CommandRefused } from "../contract/CommandErrors.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
 import { instructionsOf } from "../machine/view/Request.ts"
 import { agentOf, isAlive } from "../machine/view/Select.ts"
 import { knownParts, type PromptPort, type Told } from "../prompt/PromptPort.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import { CommandRefused } from "./ConversationErrors.ts"
 
 export interface PromptViewOptions {
   readonly state: (conversationId: string) => Promise<ConversationState>

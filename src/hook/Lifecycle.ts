@@ -2,6 +2,7 @@
 // over. They run beside the conversation and hold nothing up. One of Stop may send the agent back to work with a message,
 // a few times in a row at most.
 
+import { RuntimeClosed } from "../contract/CommandErrors.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -141,7 +142,7 @@ export class HookLifecycle {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       // A server that stops takes no more questions; that is no trouble of the hook.
-      const isStopping = (error as { readonly _tag?: unknown } | null)?._tag === "RuntimeClosed"
+      const isStopping = error instanceof RuntimeClosed
       if (!isStopping) this.options.onTrouble(happening.conversationId, `${happening.event}: ${reason}`)
     } finally {
       this.running -= 1

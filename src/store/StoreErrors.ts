@@ -1,8 +1,14 @@
 // What can go wrong in the store beyond what the engine says, each with the facts a person needs to act.
 import * as Data from "effect/Data"
+import { codeOf } from "#runelog/disk/DiskFault.ts"
+import { JournalCorrupt, LogDamaged, ResourcesScarce, WriterClosed, WriterPoisoned } from "#runelog/RunelogErrors.ts"
+import type { WireCode } from "../contract/WireFailure.ts"
 
 /** There is no such conversation, neither live nor archived. */
 export class ConversationUnknown extends Data.TaggedError("ConversationUnknown")<{ readonly conversationId: string }> {
+  readonly wireCode = "not_found" as const satisfies WireCode
+  readonly wireData = { session_error: "session_not_found" }
+
   override get message() {
     return `there is no conversation ${this.conversationId}`
   }
@@ -15,6 +21,8 @@ export class RuneInvalid extends Data.TaggedError("RuneInvalid")<{
   readonly kind: string
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `rune ${this.eventId} (${this.kind}) of ${this.conversationId} cannot be written: ${this.reason}`
   }
@@ -25,6 +33,8 @@ export class AppendsWaiting extends Data.TaggedError("AppendsWaiting")<{
   readonly conversationId: string
   readonly waitingMax: number
 }> {
+  readonly wireCode = "busy" as const satisfies WireCode
+
   override get message() {
     return `${this.waitingMax} appends of ${this.conversationId} wait for the disk already`
   }
@@ -36,12 +46,16 @@ export class RuneUnreadable extends Data.TaggedError("RuneUnreadable")<{
   readonly eventId: number
   readonly reason: string
 }> {
+  readonly wireCode = "read_only" as const satisfies WireCode
+
   override get message() {
     return `event ${this.eventId} of ${this.conversationId} is not a rune: ${this.reason}`
   }
 }
 
 export class BlobUnknown extends Data.TaggedError("BlobUnknown")<{ readonly sha256: string }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `there is no blob ${this.sha256}`
   }
@@ -53,6 +67,8 @@ export class BlobDamaged extends Data.TaggedError("BlobDamaged")<{
   readonly file: string
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `blob ${this.sha256} is damaged: ${this.reason} (${this.file})`
   }
@@ -62,6 +78,8 @@ export class BlobTooLarge extends Data.TaggedError("BlobTooLarge")<{
   readonly bytes: number
   readonly bytesMax: number
 }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `a blob of ${this.bytes} bytes or more exceeds the limit of ${this.bytesMax}`
   }
@@ -69,6 +87,8 @@ export class BlobTooLarge extends Data.TaggedError("BlobTooLarge")<{
 
 /** There is no more room for outputs that need not be kept. */
 export class BlobsFull extends Data.TaggedError("BlobsFull")<{ readonly bytesMax: number }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `all blobs together have reached the limit of ${this.bytesMax} bytes`
   }
@@ -80,6 +100,8 @@ export class ArchiveDamaged extends Data.TaggedError("ArchiveDamaged")<{
   readonly file: string
   readonly reason: string
 }> {
+  readonly wireCode = "read_only" as const satisfies WireCode
+
   override get message() {
     return `the archive of ${this.conversationId} is damaged: ${this.reason} (${this.file})`
   }
@@ -91,6 +113,8 @@ export class ArchiveUnsupported extends Data.TaggedError("ArchiveUnsupported")<{
   readonly version: number
   readonly supported: number
 }> {
+  readonly wireCode = "read_only" as const satisfies WireCode
+
   override get message() {
     return `${this.file} has archive version ${this.version}; this build reads version ${this.supported}`
   }
@@ -101,6 +125,8 @@ export class NotArchivable extends Data.TaggedError("NotArchivable")<{
   readonly conversationId: string
   readonly reason: string
 }> {
+  readonly wireCode = "invalid_state" as const satisfies WireCode
+
   override get message() {
     return `${this.conversationId} cannot be archived: ${this.reason}`
   }
@@ -111,6 +137,8 @@ export class ForkInvalid extends Data.TaggedError("ForkInvalid")<{
   readonly atEventId: number
   readonly reason: string
 }> {
+  readonly wireCode = "bad_request" as const satisfies WireCode
+
   override get message() {
     return `${this.conversationId} cannot be forked at event ${this.atEventId}: ${this.reason}`
   }
@@ -121,13 +149,38 @@ export class ImportInvalid extends Data.TaggedError("ImportInvalid")<{
   readonly line: number
   readonly reason: string
 }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `line ${this.line} cannot be imported: ${this.reason}`
   }
 }
 
 export class ListInvalid extends Data.TaggedError("ListInvalid")<{ readonly field: string; readonly reason: string }> {
+  readonly wireCode = "bad_request" as const satisfies WireCode
+
   override get message() {
     return `${this.field}: ${this.reason}`
   }
+}
+
+/** No append of this process can succeed after this one. */
+export const endsAppends = (error: unknown): boolean =>
+  error instanceof WriterPoisoned ||
+  error instanceof WriterClosed ||
+  error instanceof JournalCorrupt ||
+  error instanceof LogDamaged
+
+/** An error has few causes behind each other. */
+const causesMax = 4
+
+/** Descriptors ran out for a moment, whatever that kept from being done. */
+export const isScarce = (error: unknown): boolean => {
+  for (let cause = error, depth = 0; depth < causesMax; depth++) {
+    if (cause instanceof ResourcesScarce || codeOf(cause) === "EMFILE" || codeOf(cause) === "ENFILE") return true
+    // The cause of a poisoned writer is why it failed; a later try cannot succeed.
+    if (!(cause instanceof Error) || cause instanceof WriterPoisoned) return false
+    cause = cause.cause
+  }
+  return false
 }

@@ -1,7 +1,7 @@
 // A refusal is an answer; every other failure stays a failure.
 import { expect, test } from "vitest"
+import { CommandRefused } from "../../src/contract/CommandErrors.ts"
 import { tryCommand } from "../../src/contract/TryCommand.ts"
-import { CommandRefused } from "../../src/conversation/ConversationErrors.ts"
 import type { Command } from "../../src/machine/Command.ts"
 import type { CallId } from "../../src/rune/Ids.ts"
 

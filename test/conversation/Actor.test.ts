@@ -3,8 +3,9 @@
 // Verifies: INV-EVENTID-MONOTONIC, INV-REPLAY-DETERMINISTIC
 import { beforeEach, describe, expect, it } from "vitest"
 import { limits as runelogLimits } from "#runelog/RunelogLimits.ts"
+import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import { Actor, type ActorListener } from "#src/conversation/Actor.ts"
-import { ActorRetired, CommandRefused, ConversationBusy, LogRefused } from "#src/conversation/ConversationErrors.ts"
+import { ActorRetired, ConversationBusy, LogRefused } from "#src/conversation/ConversationErrors.ts"
 import { limits } from "#src/conversation/ConversationLimits.ts"
 import { bytesBound, oversize } from "#src/conversation/RuneSize.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"

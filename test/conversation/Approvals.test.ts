@@ -2,8 +2,8 @@
 // that wait and that it covers, and no others. Method: real questions on record; a policy that offers what each case says,
 // and the real one.
 import { describe, expect, it } from "vitest"
+import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
-import { CommandRefused } from "#src/conversation/ConversationErrors.ts"
 import type { Command } from "#src/machine/Command.ts"
 import { evaluate } from "#src/policy/Evaluate.ts"
 import type { CallId } from "#src/rune/Ids.ts"

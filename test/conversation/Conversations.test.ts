@@ -5,13 +5,8 @@ import * as Result from "effect/Result"
 import { describe, expect, it, vi } from "vitest"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { LogDamaged } from "#runelog/RunelogErrors.ts"
-import {
-  CommandRefused,
-  ConversationUnknown,
-  ConversationUnreadable,
-  LogRefused,
-  RuntimeClosed
-} from "#src/conversation/ConversationErrors.ts"
+import { CommandRefused, RuntimeClosed } from "#src/contract/CommandErrors.ts"
+import { ConversationUnknown, ConversationUnreadable, LogRefused } from "#src/conversation/ConversationErrors.ts"
 import { limits } from "#src/conversation/ConversationLimits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"

@@ -4,7 +4,7 @@
 // Verifies: INV-TURN-ORDER, INV-TOOL-APPROVAL-BEFORE-EXEC
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { CommandRefused } from "#src/conversation/ConversationErrors.ts"
+import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import type { HookPort } from "#src/hook/HookPort.ts"
 import type { Command } from "#src/machine/Command.ts"
 import { stampAll } from "#src/machine/Conversation.ts"

@@ -3,8 +3,8 @@
 // the next sign of life says where it begins. A conversation that cannot be read is tried again from where the
 // follower is in it; when that does not help, the follower is told which one it is.
 import { limits } from "../../wire/WireLimits.ts"
-import { OperationFailed } from "../operations/Context.ts"
-import { wireErrorOf } from "../operations/Requests.ts"
+import { wireErrorOfRejection } from "../operations/Failures.ts"
+import { BadRequest, NotFound } from "../operations/OperationErrors.ts"
 import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
 import { ConversationFeed, type Reader } from "./ConversationFeed.ts"
@@ -233,7 +233,7 @@ export class AllFeed {
   private tellBeyond({ conversationId, follower, group, place }: Member, named: number, head: number): void {
     const unknown = `there is no conversation ${conversationId}`
     const beyond = `the cursor ${named} of ${conversationId} lies beyond the head ${head}`
-    const error = head === 0 ? new OperationFailed("not_found", unknown) : cursorBeyond(beyond, head)
+    const error = head === 0 ? new NotFound(unknown) : cursorBeyond(beyond, head)
     place.after = head
     place.isLost = head === 0 && !place.isNoticed
     if (!follower.left) follower.sink.write(errorFrame({ sub: group.name, conversation_id: conversationId }, error))
@@ -334,11 +334,11 @@ export class AllFeed {
   }
 }
 
-const cursorBeyond = (message: string, head: number) => new OperationFailed("bad_request", message, { head })
+const cursorBeyond = (message: string, head: number) => new BadRequest(message, { head })
 
 /** Says of one conversation that it does not come, or not from where it was asked for; the others go on. */
 const errorFrame = (about: { readonly sub: string; readonly conversation_id: string }, error: unknown): Buffer =>
-  textFrame(JSON.stringify({ ...about, error: wireErrorOf(error) }))
+  textFrame(JSON.stringify({ ...about, error: wireErrorOfRejection(error) }))
 
 /** What a follower has of a conversation that shows a sign of life for the first time. */
 const startOf = ({ isBackfilling, request }: Follower, conversationId: string, firstEventId: number): Start => {

@@ -2,6 +2,7 @@
 // because reads from memory end in the same turn of the event loop and nothing else would ever get its turn.
 import { setImmediate as turnOfLoop } from "node:timers/promises"
 import * as Data from "effect/Data"
+import type { WireCode } from "../../contract/WireFailure.ts"
 import { limits } from "../../wire/WireLimits.ts"
 
 interface Read {
@@ -11,6 +12,8 @@ interface Read {
 
 /** Reading again brings nothing, although there should be more. */
 export class FeedStuck extends Data.TaggedError("FeedStuck")<{ readonly after: number; readonly head: number }> {
+  readonly wireCode = "internal" as const satisfies WireCode
+
   override get message() {
     return `reading after event ${this.after} brings nothing, although the log says it goes on to event ${this.head}`
   }

@@ -4,8 +4,9 @@ import type { DerivedView } from "../../conversation/Views.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { type ConversationStore, OperationFailed, type Principal, visibilityCap } from "../operations/Context.ts"
-import { wireErrorOf } from "../operations/Requests.ts"
+import { type ConversationStore, type Principal, visibilityCap } from "../operations/Context.ts"
+import { wireErrorOfRejection } from "../operations/Failures.ts"
+import { BadRequest, LimitExceeded, NotFound } from "../operations/OperationErrors.ts"
 import type { SocketSink } from "../socket/SocketSink.ts"
 import { textFrame } from "../socket/WebSocketFrame.ts"
 import type { AllFeed } from "./AllFeed.ts"
@@ -58,7 +59,7 @@ export class Subscriptions {
     if (op === "unsubscribe") return this.unsubscribe(String(fields["sub"]))
     if (this.open.size + this.pending >= limits.subscriptionsPerConnectionMax) {
       const most = limits.subscriptionsPerConnectionMax
-      throw new OperationFailed("limit_exceeded", `a connection follows at most ${most} things`)
+      throw new LimitExceeded(`a connection follows at most ${most} things`)
     }
     this.pending += 1
     try {
@@ -70,7 +71,7 @@ export class Subscriptions {
 
   private unsubscribe(sub: string): AnswerOf<"unsubscribe"> {
     const leave = this.open.get(sub)
-    if (leave === undefined) throw new OperationFailed("not_found", `there is no subscription ${sub.slice(0, 80)}`)
+    if (leave === undefined) throw new NotFound(`there is no subscription ${sub.slice(0, 80)}`)
     leave()
     this.open.delete(sub)
     return {}
@@ -90,14 +91,14 @@ export class Subscriptions {
     if (fields.conversation_id === "*") return this.subscribeAll(fields, filter)
     if (fields.cursors !== undefined || fields.since_ms !== undefined) {
       const message = 'cursors and since_ms belong to a subscription to "*"; one conversation takes after'
-      throw new OperationFailed("bad_request", message)
+      throw new BadRequest(message)
     }
     const conversationId = fields.conversation_id
     const head = await this.following.conversationStore.head(conversationId)
-    if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${conversationId}`)
+    if (head === 0) throw new NotFound(`there is no conversation ${conversationId}`)
     const cursor = fields.after === "tail" ? head : (fields.after ?? 0)
     if (cursor > head) {
-      throw new OperationFailed("bad_request", `the cursor ${cursor} lies beyond the head ${head}`, { head })
+      throw new BadRequest(`the cursor ${cursor} lies beyond the head ${head}`, { head })
     }
     const place = { conversationId, filter, cursor }
     const { view = "runes" } = fields
@@ -125,9 +126,9 @@ export class Subscriptions {
 
   private subscribeAll(fields: Subscribe, filter: RuneFilter): AnswerOf<"subscribe"> {
     const { after = 0, cursors = {}, since_ms: sinceMs, view = "runes" } = fields
-    if (view !== "runes") throw new OperationFailed("bad_request", 'a subscription to "*" has the view runes')
+    if (view !== "runes") throw new BadRequest('a subscription to "*" has the view runes')
     if (after !== "tail" && after > 0) {
-      throw new OperationFailed("bad_request", 'a subscription to "*" begins at 0, at "tail" or where cursors say')
+      throw new BadRequest('a subscription to "*" begins at 0, at "tail" or where cursors say')
     }
     // What is on its way to the disk now was stamped a moment ago, and is new to this follower all the same.
     const nowMs = this.following.nowMs() - limits.stampedWithinMs
@@ -161,7 +162,7 @@ export class Subscriptions {
   private end(sub: string, error: unknown): void {
     this.open.get(sub)?.()
     this.open.delete(sub)
-    if (this.sink.isOpen()) this.sink.write(textFrame(JSON.stringify({ sub, error: wireErrorOf(error) })))
+    if (this.sink.isOpen()) this.sink.write(textFrame(JSON.stringify({ sub, error: wireErrorOfRejection(error) })))
   }
 
   private filterOf(fields: Subscribe): RuneFilter {

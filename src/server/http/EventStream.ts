@@ -7,7 +7,7 @@ import { limits } from "../../wire/WireLimits.ts"
 import { acceptsFrame, acceptsKind, type RuneFilter } from "../feed/Filter.ts"
 import { hasMore } from "../feed/ReadProgress.ts"
 import type { ConversationStore } from "../operations/Context.ts"
-import { wireErrorOf } from "../operations/Requests.ts"
+import { wireErrorOfRejection } from "../operations/Failures.ts"
 import { hasRoom, type SocketSink, streamDrained, waitForRoom } from "../socket/SocketSink.ts"
 import { plainHeaders } from "./HttpAnswer.ts"
 
@@ -106,7 +106,7 @@ export const sendLines = async (request: FeedRequest, runesMax: number): Promise
     }
   } catch (error) {
     // The status is sent; without this line what was read would look like all there is.
-    sink.write(Buffer.from(`${JSON.stringify({ error: wireErrorOf(error) })}\n`))
+    sink.write(Buffer.from(`${JSON.stringify({ error: wireErrorOfRejection(error) })}\n`))
   }
   response.end()
 }
@@ -182,7 +182,7 @@ export class EventStream {
   /** Without a word the end of the stream would look like a broken connection. */
   private tell(error: unknown): void {
     if (!this.sink.isOpen() || this.ended) return
-    this.sink.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOf(error))}\n\n`))
+    this.sink.write(Buffer.from(`event: error\ndata: ${JSON.stringify(wireErrorOfRejection(error))}\n\n`))
   }
 
   private partsOf({ frames }: Page): ReadonlyArray<Buffer> {

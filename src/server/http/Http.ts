@@ -7,15 +7,11 @@ import { mediaLimits } from "../../rune/Media.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { type Auth, bearerOf } from "../Auth.ts"
 import { uploaded } from "../operations/Attachments.ts"
-import {
-  type AttachmentPort,
-  type ConversationStore,
-  OperationFailed,
-  type Principal,
-  visibilityCap
-} from "../operations/Context.ts"
+import { type AttachmentPort, type ConversationStore, type Principal, visibilityCap } from "../operations/Context.ts"
+import { wireErrorOfRejection } from "../operations/Failures.ts"
 import type { Operator } from "../operations/Operate.ts"
-import { parseObject, parseRequest, wireErrorOf } from "../operations/Requests.ts"
+import { BadRequest, InvalidState, NotFound, ServerBusy, Unauthorized } from "../operations/OperationErrors.ts"
+import { parseObject, parseRequest } from "../operations/Requests.ts"
 import { describeError, type Log } from "../telemetry/Log.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
 import { EventStream, sendLines } from "./EventStream.ts"
@@ -89,7 +85,7 @@ export class Http {
     try {
       await this.route(request, response)
     } catch (error) {
-      const wire = wireErrorOf(error)
+      const wire = wireErrorOfRejection(error)
       if (wire.code === "internal") this.options.log.write("error", "a request failed", { cause: describeError(error) })
       // What was not read of the body is not waited for.
       if (!request.complete && !response.headersSent) response.setHeader("connection", "close")
@@ -102,10 +98,10 @@ export class Http {
     const url = urlOf(request)
     if (url.pathname === "/healthz") return this.health(request, response)
     const principal = this.options.auth.byToken(bearerOf(request.headers.authorization))
-    if (principal === undefined) throw new OperationFailed("unauthorized", "the token is missing or wrong")
+    if (principal === undefined) throw new Unauthorized("the token is missing or wrong")
     this.options.onKnown(request.socket)
     const here = this.routes.filter(({ path }) => path.test(url.pathname))
-    if (here.length === 0) throw new OperationFailed("not_found", `there is nothing at ${url.pathname.slice(0, 200)}`)
+    if (here.length === 0) throw new NotFound(`there is nothing at ${url.pathname.slice(0, 200)}`)
     const route = here.find(({ method }) => method === request.method)
     if (route === undefined) {
       response.setHeader("allow", here.map(({ method }) => method).join(", "))
@@ -127,16 +123,16 @@ export class Http {
   /** Bytes that a message can name afterwards: more than fit into a message. */
   private async upload({ principal, request, response }: Visit): Promise<void> {
     const { attachments } = this.options
-    if (principal.role === "viewer") throw new OperationFailed("unauthorized", "the role viewer may not upload")
-    if (attachments === undefined) throw new OperationFailed("invalid_state", "this server keeps no attachments")
+    if (principal.role === "viewer") throw new Unauthorized("the role viewer may not upload")
+    if (attachments === undefined) throw new InvalidState("this server keeps no attachments")
     const bytes = await readBytes(request, mediaLimits.fileBytesMax)
-    if (bytes.length === 0) throw new OperationFailed("bad_request", "the body is empty")
+    if (bytes.length === 0) throw new BadRequest("the body is empty")
     answerJson(response, 201, await uploaded(attachments, bytes))
   }
 
   private async rpc(visit: Visit): Promise<void> {
     const value = parseObject(await readBody(visit.request))
-    if (typeof value === "string") throw new OperationFailed("bad_request", value)
+    if (typeof value === "string") throw new BadRequest(value)
     return this.operate(visit, { id: "", ...value }, { status: 200, envelope: true })
   }
 
@@ -160,7 +156,7 @@ export class Http {
 
   private async create(visit: Visit): Promise<void> {
     const value = parseObject(await readBody(visit.request))
-    if (typeof value === "string") throw new OperationFailed("bad_request", value)
+    if (typeof value === "string") throw new BadRequest(value)
     const key = visit.request.headers["idempotency-key"]
     const withKey = typeof key === "string" ? { idempotency_key: key } : {}
     return this.operate(visit, { ...withKey, ...value, id: "", op: "conversation.create" }, { status: 201 })
@@ -187,13 +183,13 @@ export class Http {
     const feed = await this.feed(visit, visit.url.searchParams.get("after"))
     const asked = visit.url.searchParams.get("limit")
     const limit = asked === null ? limits.httpRunesMax : wholeNumber("limit", asked)
-    if (limit < 1) throw new OperationFailed("bad_request", "limit must be at least 1")
+    if (limit < 1) throw new BadRequest("limit must be at least 1")
     return sendLines(feed, Math.min(limit, limits.httpRunesMax))
   }
 
   private async events(visit: Visit): Promise<void> {
     if (this.streams.size >= limits.eventStreamsMax) {
-      throw new OperationFailed("busy", "too many event streams", { retry_after_ms: 5_000 })
+      throw new ServerBusy("too many event streams", { retry_after_ms: 5_000 })
     }
     const resumed = visit.request.headers["last-event-id"]
     const after = typeof resumed === "string" ? resumed : visit.url.searchParams.get("after")
@@ -205,10 +201,10 @@ export class Http {
   private async feed({ id, principal, response, url }: Visit, asked: string | null) {
     const { conversationStore, stalledMs } = this.options
     const head = await conversationStore.head(id)
-    if (head === 0) throw new OperationFailed("not_found", `there is no conversation ${id}`)
+    if (head === 0) throw new NotFound(`there is no conversation ${id}`)
     const after = asked === "tail" ? head : asked === null || asked === "" ? 0 : wholeNumber("after", asked)
     if (after > head) {
-      throw new OperationFailed("bad_request", `the cursor ${after} lies beyond the head ${head}`, { head })
+      throw new BadRequest(`the cursor ${after} lies beyond the head ${head}`, { head })
     }
     const visibility = url.searchParams.get("visibility") === "public" ? "public" : visibilityCap(principal)
     const kinds = url.searchParams.get("kinds")?.split(",")
@@ -219,10 +215,10 @@ export class Http {
 const viewOf = (asked: string | null): DerivedView | undefined => {
   if (asked === null || asked === "runes") return undefined
   if (asked === "state_events" || asked === "agent_events") return asked
-  throw new OperationFailed("bad_request", "view must be one of runes, state_events, agent_events")
+  throw new BadRequest("view must be one of runes, state_events, agent_events")
 }
 
 const wholeNumber = (name: string, text: string): number => {
-  if (!/^\d{1,15}$/.test(text)) throw new OperationFailed("bad_request", `${name} must be a whole number`)
+  if (!/^\d{1,15}$/.test(text)) throw new BadRequest(`${name} must be a whole number`)
   return Number(text)
 }

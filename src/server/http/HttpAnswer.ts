@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { errorCodes, type WireError } from "../../wire/Codes.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { OperationFailed } from "../operations/Context.ts"
+import { BadRequest, LimitExceeded } from "../operations/OperationErrors.ts"
 
 export const plainHeaders = {
   "cache-control": "no-store",
@@ -42,7 +42,7 @@ export const urlOf = (request: IncomingMessage): URL => {
 export const readBody = async (request: IncomingMessage): Promise<string> => {
   const type = request.headers["content-type"] ?? ""
   if (!/^application\/json\b/i.test(type)) {
-    throw new OperationFailed("bad_request", "the body must be application/json")
+    throw new BadRequest("the body must be application/json")
   }
   return (await readBytes(request, limits.messageBytesMax)).toString("utf8")
 }
@@ -53,7 +53,7 @@ export const readBytes = async (request: IncomingMessage, bytesMax: number): Pro
   let bytes = 0
   for await (const piece of request) {
     bytes += (piece as Buffer).length
-    if (bytes > bytesMax) throw new OperationFailed("limit_exceeded", `a body may have ${bytesMax} bytes`)
+    if (bytes > bytesMax) throw new LimitExceeded(`a body may have ${bytesMax} bytes`)
     pieces.push(piece as Buffer)
   }
   return Buffer.concat(pieces)

@@ -1,7 +1,8 @@
 // The word of hooks about what a person says, before it is taken: a message and a goal are the same to them. What they
 // block ends in an error of the protocol, and nothing was started; what they add is part of what is taken.
 import type { Content } from "../../rune/kinds/shared.ts"
-import { type OperationContext, OperationFailed, type PromptScene } from "./Context.ts"
+import type { OperationContext, PromptScene } from "./Context.ts"
+import { InvalidState } from "./OperationErrors.ts"
 
 /** What the hooks of the conversation make of a message. */
 export const admitted = async (
@@ -11,6 +12,6 @@ export const admitted = async (
 ): Promise<Content> => {
   if (beforePrompt === undefined) return content
   const verdict = await beforePrompt(await scene(), content)
-  if (verdict._tag === "Blocked") throw new OperationFailed("invalid_state", verdict.reason, { state: "blocked" })
+  if (verdict._tag === "Blocked") throw new InvalidState(verdict.reason, { state: "blocked" })
   return verdict.content
 }

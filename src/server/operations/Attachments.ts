@@ -3,12 +3,13 @@
 import type { BlobRef, Content, ContentPart } from "../../rune/kinds/shared.ts"
 import { isImageType, mediaLimits, pdfType, shortText, sniffMedia, textType } from "../../rune/Media.ts"
 import type { InputContent, InputPart } from "../../wire/Input.ts"
-import { type AttachmentPort, OperationFailed } from "./Context.ts"
+import type { AttachmentPort } from "./Context.ts"
+import { BadRequest, LimitExceeded } from "./OperationErrors.ts"
 
 type Given = Exclude<InputPart, { readonly type: "text" }>
 
 const refuse = (message: string, data?: Readonly<Record<string, unknown>>): never => {
-  throw new OperationFailed("bad_request", message, data)
+  throw new BadRequest(message, data)
 }
 
 const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
@@ -49,7 +50,7 @@ const textPart = async (name: string, bytes: Uint8Array, port: AttachmentPort): 
 const kept = (port: AttachmentPort, bytes: Uint8Array, type: string): Promise<BlobRef> =>
   port.keep(bytes, type).catch((cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new OperationFailed("limit_exceeded", `the attachment cannot be kept: ${why}`)
+    throw new LimitExceeded(`the attachment cannot be kept: ${why}`)
   })
 
 /** Keeps bytes for a message to come. */

@@ -9,7 +9,6 @@ import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
 import type { BlobRef, Content } from "../../rune/kinds/shared.ts"
 import type { AnswerOf, WindowFigures as WindowSchema } from "../../wire/Answers.ts"
-import type { ErrorCode, WireError } from "../../wire/Codes.ts"
 import type { Role } from "../../wire/Operations.ts"
 
 type WindowFigures = (typeof WindowSchema)["Encoded"]
@@ -138,15 +137,4 @@ export interface OperationContext {
   /** Where the question came from: `websocket`, `http`, … */
   readonly channel: string
   readonly idempotency: IdempotencyOf | undefined
-}
-
-/** An operation that ended in an error of the protocol. */
-export class OperationFailed extends Error {
-  readonly wire: WireError
-
-  constructor(code: ErrorCode, message: string, data?: Readonly<Record<string, unknown>>) {
-    super(message)
-    this.name = "OperationFailed"
-    this.wire = data === undefined ? { code, message } : { code, message, data }
-  }
 }

@@ -12,8 +12,9 @@ import { limits } from "../../wire/WireLimits.ts"
 import { admitted } from "./Admission.ts"
 import { withAttachments } from "./Attachments.ts"
 import { administrationHandlers } from "./administration.ts"
-import { type OperationContext, OperationFailed } from "./Context.ts"
+import type { OperationContext } from "./Context.ts"
 import { approvePlan, cancelPlan, createConversation, idFor, rejectPlan, submitGoal } from "./goals.ts"
+import { BadRequest, InvalidState, Unauthorized } from "./OperationErrors.ts"
 import { registerTools, takeResult } from "./remoteTools.ts"
 
 export type Handler<Name extends OperationName> = (
@@ -50,7 +51,7 @@ const placeInQueue = (
 const post: Handler<"message.post"> = async (fields, context) => {
   const { conversation_id: id, mode = "queue", ...message } = fields
   // Before hooks are asked about it.
-  if (isEmptyContent(fields.content)) throw new OperationFailed("bad_request", emptyContent)
+  if (isEmptyContent(fields.content)) throw new BadRequest(emptyContent)
   const content = await attached(context, id, fields)
   const submitted = await submit(context, id, {
     _tag: "PostMessage",
@@ -80,7 +81,7 @@ const attached = async (
 
 const sendToAgent: Handler<"agent.message"> = async (fields, context) => {
   const { agent_id, conversation_id: id } = fields
-  if (isEmptyContent(fields.content)) throw new OperationFailed("bad_request", emptyContent)
+  if (isEmptyContent(fields.content)) throw new BadRequest(emptyContent)
   const content = await attached(context, id, fields)
   return eventOf(submit(context, id, { _tag: "SendAgentMessage", to_agent_id: agent_id, content }))
 }
@@ -123,7 +124,7 @@ const listApprovals: Handler<"approval.list"> = async (fields, context) => {
 const approve: Handler<"approval.approve"> = async ({ conversation_id: id, ...decision }, context) => {
   // For good is for all conversations: it changes the policy of the server.
   if (decision.scope === "rule" && context.principal.role !== "admin")
-    throw new OperationFailed("unauthorized", `the role ${context.principal.role} may not allow anything for good`)
+    throw new Unauthorized(`the role ${context.principal.role} may not allow anything for good`)
   const answer = { ...decision, approver: context.principal.name, channel: context.channel }
   const { event_id, learnt } = await context.approvals.approve(id, answer, context.idempotency)
   return { event_id, ...(learnt === undefined ? {} : { learnt }) }
@@ -165,7 +166,7 @@ const windowMs = (window: string): number => {
   const match = /^([1-9][0-9]{0,8})([smhd])$/.exec(window)
   const ms = match === null ? 0 : Number(match[1]) * unitMs[match[2]!]!
   if (ms > 0 && ms <= limits.windowMsMax) return ms
-  throw new OperationFailed("bad_request", "a window is a number and s, m, h or d, and at most 31 days long")
+  throw new BadRequest("a window is a number and s, m, h or d, and at most 31 days long")
 }
 
 const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context) => {
@@ -179,7 +180,7 @@ const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context)
 }
 
 const notYet = (what: string) => async (): Promise<never> => {
-  throw new OperationFailed("invalid_state", `${what} is not available on this server`)
+  throw new InvalidState(`${what} is not available on this server`)
 }
 
 const reasonOf = (reason: string | undefined, fallback: string): string => reason ?? fallback

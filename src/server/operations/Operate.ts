@@ -4,9 +4,11 @@ import type { WireError } from "../../wire/Codes.ts"
 import { operations } from "../../wire/Operations.ts"
 import { describeError, type Log } from "../telemetry/Log.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
-import { type OperationContext, OperationFailed, type Principal } from "./Context.ts"
+import type { OperationContext, Principal } from "./Context.ts"
+import { wireErrorOfRejection } from "./Failures.ts"
 import { type ConnectionOperation, handlers } from "./Handlers.ts"
-import { bodyHash, mayAsk, type Request, wireErrorOf } from "./Requests.ts"
+import { BadRequest, Unauthorized } from "./OperationErrors.ts"
+import { bodyHash, mayAsk, type Request } from "./Requests.ts"
 
 export type Outcome =
   | { readonly _tag: "Done"; readonly ok: unknown }
@@ -57,7 +59,7 @@ export class Operator {
     try {
       return { _tag: "Done", ok: await this.perform(request, caller) }
     } catch (error) {
-      const wire = wireErrorOf(error)
+      const wire = wireErrorOfRejection(error)
       if (wire.code === "internal") {
         this.options.log.write("error", "an operation failed", { op: request.op, cause: describeError(error) })
       }
@@ -69,10 +71,10 @@ export class Operator {
     const { fields, idempotencyKey, op } = request
     const { channel, connection, follow, principal } = caller
     if (!mayAsk(principal, op)) {
-      throw new OperationFailed("unauthorized", `the role ${principal.role} may not ask for ${op}`)
+      throw new Unauthorized(`the role ${principal.role} may not ask for ${op}`)
     }
     if (op in ofConnection) {
-      if (follow === undefined) throw new OperationFailed("bad_request", `${op} needs a WebSocket`)
+      if (follow === undefined) throw new BadRequest(`${op} needs a WebSocket`)
       return follow(request)
     }
     const key = operations[op].mutates ? idempotencyKey : undefined

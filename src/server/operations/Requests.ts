@@ -1,12 +1,12 @@
-// From the text of a message to a checked request, and from whatever went wrong to an error of the protocol. Nothing
-// a client sends gets further than here unless it is exactly what the operation takes.
+// From the text of a message to a checked request. Nothing a client sends gets further than here unless it is exactly
+// what the operation takes.
 import { createHash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { WireError } from "../../wire/Codes.ts"
 import { isOperation, type OperationName, operations, requestSchema, roles } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { OperationFailed, type Principal } from "./Context.ts"
+import type { Principal } from "./Context.ts"
 
 export interface Request {
   readonly id: string
@@ -100,92 +100,4 @@ export const bodyHash = (op: OperationName, fields: Readonly<Record<string, unkn
   return createHash("sha256")
     .update(JSON.stringify([op, sorted(fields)]))
     .digest("hex")
-}
-
-interface TaggedError {
-  readonly _tag?: string
-  readonly message?: string
-  readonly refusal?: {
-    readonly code: WireError["code"]
-    readonly message: string
-    readonly data?: Readonly<Record<string, unknown>>
-  }
-  readonly retryAfterMs?: number
-  readonly cause?: unknown
-}
-
-const codeByTag: Readonly<Record<string, WireError["code"]>> = {
-  ConversationBusy: "busy",
-  Busy: "busy",
-  AppendsWaiting: "busy",
-  RuntimeClosed: "busy",
-  ActorRetired: "busy",
-  ConversationUnknown: "not_found",
-  LogUnknown: "not_found",
-  LogNameInvalid: "not_found",
-  LogRefused: "read_only",
-  LogDamaged: "read_only",
-  LogExists: "invalid_state",
-  DiskFull: "read_only",
-  DiskFailed: "read_only",
-  FormatUnsupported: "read_only",
-  ForeignFile: "read_only",
-  ResourcesScarce: "busy",
-  WriterPoisoned: "read_only",
-  WriterClosed: "read_only",
-  JournalCorrupt: "read_only",
-  SegmentCorrupt: "read_only",
-  ConversationUnreadable: "read_only",
-  RuneUnreadable: "read_only",
-  ArchiveDamaged: "read_only",
-  ArchiveUnsupported: "read_only",
-  NotArchivable: "invalid_state",
-  ForkInvalid: "bad_request",
-  ListInvalid: "bad_request",
-  CursorBeyondEnd: "bad_request",
-  ReadInvalid: "bad_request"
-}
-
-/** Descriptors or memory ran out for a moment, whatever that kept from being done. */
-const isScarce = (error: unknown): boolean => {
-  for (let cause = error, depth = 0; depth < CAUSES_MAX; depth++) {
-    const { _tag, cause: next, code } = (cause ?? {}) as TaggedError & { readonly code?: unknown }
-    if (_tag === "ResourcesScarce" || code === "EMFILE" || code === "ENFILE") return true
-    // What lies below is why it failed for good, and no longer what to do about it.
-    if (next === undefined || _tag === "WriterPoisoned") return false
-    cause = next
-  }
-  return false
-}
-
-/** An error has few causes behind each other. */
-const CAUSES_MAX = 4
-const SCARCE_RETRY_MS = 1_000
-
-const dataOf = (code: WireError["code"], message: string, { retryAfterMs }: TaggedError) => {
-  if (code === "busy") return { data: { retry_after_ms: retryAfterMs ?? 50 } }
-  return code === "read_only" ? { data: { reason: message } } : {}
-}
-
-/** The session design's own names for what an operation meets that does not fit, by the code of the wire. */
-const designCodes: { readonly [C in WireError["code"]]?: string } = { invalid_state: "state_transition_invalid" }
-
-const withDesignCode = (wire: WireError, code = designCodes[wire.code]): WireError =>
-  code === undefined ? wire : { ...wire, data: { ...wire.data, session_error: code } }
-
-/** Any failure as an error of the protocol. What is not expected is `internal`, and says nothing of the inside. */
-export const wireErrorOf = (error: unknown): WireError => {
-  if (error instanceof OperationFailed) return error.wire
-  const tagged = error as TaggedError
-  const tag = tagged?._tag ?? ""
-  const message = tagged?.message ?? "something went wrong"
-  if (tag === "CommandRefused" && tagged.refusal !== undefined) {
-    const { code, data } = tagged.refusal
-    return withDesignCode({ code, message: tagged.refusal.message, ...(data === undefined ? {} : { data }) })
-  }
-  if (isScarce(error)) return { code: "busy", message, data: { retry_after_ms: SCARCE_RETRY_MS } }
-  const code = Object.hasOwn(codeByTag, tag) ? codeByTag[tag]! : "internal"
-  if (code === "internal") return { code, message: "the server failed to do this; its log says why" }
-  const wire = { code, message, ...dataOf(code, message, tagged) }
-  return withDesignCode(wire, tag === "ConversationUnknown" ? "session_not_found" : designCodes[code])
 }

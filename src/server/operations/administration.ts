@@ -2,25 +2,24 @@
 // own decides whether there is any of it.
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
-import { type Administration, type OperationContext, OperationFailed } from "./Context.ts"
+import type { Administration, OperationContext } from "./Context.ts"
+import { InvalidState, NotFound } from "./OperationErrors.ts"
 
 type Handle<Name extends OperationName> = (fields: FieldsOf<Name>, context: OperationContext) => Promise<AnswerOf<Name>>
 
 const administrationOf = ({ administration }: OperationContext): Administration => {
-  if (administration === undefined)
-    throw new OperationFailed("invalid_state", "this server is administered by the program that holds it")
+  if (administration === undefined) throw new InvalidState("this server is administered by the program that holds it")
   return administration
 }
 
 const create: Handle<"token.create"> = async ({ name, role }, context) => {
   const token = name === "local" ? undefined : administrationOf(context).createToken(name, role)
-  if (token === undefined) throw new OperationFailed("invalid_state", `there is a token "${name}" already`)
+  if (token === undefined) throw new InvalidState(`there is a token "${name}" already`)
   return { name, role, token }
 }
 
 const remove: Handle<"token.remove"> = async ({ name }, context) => {
-  if (!administrationOf(context).removeToken(name))
-    throw new OperationFailed("not_found", `there is no token "${name}"`)
+  if (!administrationOf(context).removeToken(name)) throw new NotFound(`there is no token "${name}"`)
   return { name }
 }
 

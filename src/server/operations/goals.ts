@@ -10,7 +10,8 @@ import type { Content } from "../../rune/kinds/shared.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
-import { type OperationContext, OperationFailed, type PromptScene } from "./Context.ts"
+import type { OperationContext, PromptScene } from "./Context.ts"
+import { BadRequest } from "./OperationErrors.ts"
 
 type Changed = AnswerOf<"plan.approve">
 type GoalFields = FieldsOf<"goal.submit">
@@ -76,7 +77,7 @@ const placeOf = (fields: GoalFields, context: OperationContext): GoalPlace => {
   const extra = Object.keys(create)
   if (extra.length === 0) return { _tag: "There", conversationId: id }
   const message = `${extra.join(", ")}: chosen when a conversation is created, and ${id} is there already`
-  throw new OperationFailed("bad_request", message)
+  throw new BadRequest(message)
 }
 
 const sceneOf = async (place: GoalPlace, { conversations }: OperationContext): Promise<PromptScene> =>
@@ -97,7 +98,7 @@ const textOf = (content: Content): string =>
     : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
 
 export const submitGoal = async (fields: GoalFields, context: OperationContext): Promise<AnswerOf<"goal.submit">> => {
-  if (isEmptyContent(fields.goal)) throw new OperationFailed("bad_request", emptyGoal)
+  if (isEmptyContent(fields.goal)) throw new BadRequest(emptyGoal)
   const place = placeOf(fields, context)
   const { conversationId } = place
   const planId = `plan_${idFor(context, `plan of ${conversationId}`)}` as PlanId

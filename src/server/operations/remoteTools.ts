@@ -7,17 +7,24 @@ import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { type OperationContext, OperationFailed } from "./Context.ts"
+import type { OperationContext } from "./Context.ts"
+import {
+  AlreadyDecided,
+  BadRequest,
+  InvalidState,
+  NotFound,
+  RegistrationRefused,
+  ServerBusy
+} from "./OperationErrors.ts"
 
 const registryOf = ({ connection, principal, remoteTools }: OperationContext) => {
-  if (remoteTools === undefined)
-    throw new OperationFailed("invalid_state", "running tools in a client is not available on this server")
-  if (connection === undefined) throw new OperationFailed("bad_request", "tools of a client need a WebSocket")
+  if (remoteTools === undefined) throw new InvalidState("running tools in a client is not available on this server")
+  if (connection === undefined) throw new BadRequest("tools of a client need a WebSocket")
   return { desk: remoteTools, owner: { principal: principal.name, connection } }
 }
 
 const accepted = <Ok>(answer: RegistryAnswer<Ok>): Ok => {
-  if (answer._tag === "Refused") throw new OperationFailed(answer.code, answer.message)
+  if (answer._tag === "Refused") throw new RegistrationRefused({ code: answer.code, message: answer.message })
   return answer
 }
 
@@ -30,7 +37,7 @@ export const registerTools = async (
   const { desk, owner } = registryOf(context)
   const { calls, head, session } = await context.conversations.state(id)
   if (over.has(session.status))
-    throw new OperationFailed("invalid_state", `the conversation is ${session.status}`, { state: session.status })
+    throw new InvalidState(`the conversation is ${session.status}`, { state: session.status })
   const { tools: names, waiting } = accepted(desk.register(id, owner, tools))
   const open = calls
     .filter((call) => call.result === null && names.includes(call.tool_name))
@@ -56,7 +63,7 @@ const untilDurable = async (context: OperationContext, id: string, callId: strin
   const resident = await context.conversations.load(id)
   const isOpen = (): boolean => resident.state.calls.some((call) => call.call_id === callId && call.result === null)
   while (isOpen() && !signal.aborted) await resident.changed(signal)
-  if (isOpen()) throw new OperationFailed("busy", "the result is taken and not yet on disk", { retry_after_ms: 100 })
+  if (isOpen()) throw new ServerBusy("the result is taken and not yet on disk", { retry_after_ms: 100 })
   await resident.actor.settled()
 }
 
@@ -64,13 +71,13 @@ const untilDurable = async (context: OperationContext, id: string, callId: strin
 const answerOf = (ended: EndedCall | undefined, callId: string, answer: RemoteAnswer): AnswerOf<"tool.result"> => {
   const last = ended?.results.at(-1)
   if (ended?.provenance !== undefined && ended.provenance !== "remote")
-    throw new OperationFailed("invalid_state", `${callId} waits for no result of a client`)
-  if (last === undefined) throw new OperationFailed("not_found", `no call ${callId} waits for a result`)
+    throw new InvalidState(`${callId} waits for no result of a client`)
+  if (last === undefined) throw new NotFound(`no call ${callId} waits for a result`)
   const mine = ended?.results.find((result) => isSame(result, answer))
   if (mine !== undefined) return { event_id: mine.event_id }
   const { answer_sha256: _, ...outcome } = last
   const message = `${callId} has ended before: ${last.error?.message ?? last.status}`
-  throw new OperationFailed("already_decided", message, { outcome })
+  throw new AlreadyDecided(message, { outcome })
 }
 
 export const takeResult = async (

@@ -2,6 +2,7 @@
 // get; nothing a follower claims, and no read that fails, stops anybody else. Method: logs in memory whose reads the test
 // makes fail, sockets that the test opens and closes.
 import { afterEach, describe, expect, it, vi } from "vitest"
+import { CursorBeyondEnd, DiskFailed } from "#runelog/RunelogErrors.ts"
 import type { Frame, Page } from "#src/conversation/Reading.ts"
 import { AllFeed, type FollowAll } from "#src/server/feed/AllFeed.ts"
 import { PageBuffers } from "#src/server/feed/PageBuffers.ts"
@@ -38,7 +39,7 @@ class FakeShelf {
     const left = failing.get(conversationId) ?? 0
     if (left === 0) return
     failing.set(conversationId, left - 1)
-    throw Object.assign(new Error("too many open files"), { _tag: "DiskFailed" })
+    throw new DiskFailed({ path: "segments", cause: new Error("input/output error") })
   }
 
   readonly conversationStore = {
@@ -57,7 +58,7 @@ class FakeShelf {
       await this.held.get(conversationId)
       this.failNext(this.failing, conversationId)
       const head = this.heads.get(conversationId) ?? 0
-      if (after > head) throw Object.assign(new Error("beyond the end"), { _tag: "CursorBeyondEnd" })
+      if (after > head) throw new CursorBeyondEnd({ log: conversationId, after, head })
       const next = Math.min(head, after + 10)
       const ids = Array.from({ length: next - after }, (_, index) => after + 1 + index)
       return { frames: ids.map((id) => frameOf(conversationId, id, this.thinned.has(id))), next, head }

@@ -3,6 +3,7 @@
  * are pushed. Types only, but for the names of the operations that change nothing.
  */
 import type * as Brand from "effect/Brand"
+import type { Kind } from "../rune/Kinds.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type * as answer from "../wire/Answers.ts"
 import type { AnswerOf } from "../wire/Answers.ts"
@@ -11,7 +12,7 @@ import type { FieldsOf, OperationName } from "../wire/Operations.ts"
 
 export type { ErrorCode, WireError } from "../wire/Codes.ts"
 export type { OperationName, View } from "../wire/Operations.ts"
-export type { AnyRune }
+export type { AnyRune, Kind }
 
 /** Ids are branded inside; to a client they are strings. */
 type Plain<T> = unknown extends T

@@ -1,6 +1,7 @@
 /**
- * What the registry knows about one kind of rune: its family, payload schema and
- * current version, who may see it by default, and how storage treats it.
+ * Everything the registry knows about one kind of rune: what it means, its payload schema
+ * and version, who may see it by default, how storage treats it, which events of its own
+ * conversation it names, and which views it changes.
  */
 import type * as Schema from "effect/Schema"
 import type { Visibility } from "./Envelope.ts"
@@ -17,8 +18,22 @@ export type RuneClass = "delta" | "superseding" | "terminal" | "plain"
 /** What a delta belongs to, and what a superseding rune covers. */
 export type SupersessionScope = "turn" | "call"
 
-export interface KindDefinition<Kind extends string, Payload extends PayloadSchema> {
+/**
+ * What is derived from runes one kind at a time: the rows of listings, the two event streams,
+ * the traces. A view must handle exactly the kinds that name it, or it does not compile.
+ */
+export type View = "catalog" | "state_events" | "agent_events" | "trace"
+
+/** A way into a payload; "*" stands for every item of a list. */
+export type Path = ReadonlyArray<string>
+
+export interface KindDefinition<Kind extends string, Payload extends PayloadSchema, Shown extends View = View> {
   readonly kind: Kind
+  /** One sentence for people. */
+  readonly meaning: string
+  readonly views: ReadonlyArray<Shown>
+  /** Where the payload names events of its own conversation, so that a copy can renumber them. */
+  readonly references: ReadonlyArray<Path>
   readonly family: Family
   readonly version: number
   readonly visibility: Visibility
@@ -35,7 +50,10 @@ export type PayloadSchema = Schema.ConstraintCodec<unknown, unknown>
 
 type FamilyOf<Kind extends string> = Kind extends `${infer F extends Family}.${string}` ? F : never
 
-interface KindOptions<Payload> {
+interface KindOptions<Payload, Shown extends View> {
+  readonly meaning: string
+  readonly views?: ReadonlyArray<Shown>
+  readonly references?: ReadonlyArray<Path>
   readonly payload: Payload
   readonly version?: number
   readonly visibility?: Visibility
@@ -44,11 +62,18 @@ interface KindOptions<Payload> {
   readonly supersedes?: ReadonlyArray<string>
 }
 
-export const defineKind = <const Kind extends `${Family}.${string}`, const Payload extends PayloadSchema>(
+export const defineKind = <
+  const Kind extends `${Family}.${string}`,
+  const Payload extends PayloadSchema,
+  const Shown extends View = never
+>(
   kind: Kind,
-  options: KindOptions<Payload>
-): KindDefinition<Kind, Payload> => ({
+  options: KindOptions<Payload, Shown>
+): KindDefinition<Kind, Payload, Shown> => ({
   kind,
+  meaning: options.meaning,
+  views: options.views ?? [],
+  references: options.references ?? [],
   family: kind.slice(0, kind.indexOf(".")) as FamilyOf<Kind>,
   version: options.version ?? 1,
   visibility: options.visibility ?? "public",

@@ -1,8 +1,8 @@
 /**
- * The registry of every kind of rune. Adding a kind means adding it to its family
- * file; types, schemas, decoding and storage classes follow from here.
+ * The registry of every kind of rune. Adding a kind means adding it to its family file; the
+ * compiler then names every table that has to know it.
  */
-import type { KindDefinition, PayloadSchema } from "./KindDefinition.ts"
+import type { KindDefinition, PayloadSchema, View } from "./KindDefinition.ts"
 import { agentKinds } from "./kinds/agent.ts"
 import { harnessKinds } from "./kinds/harness.ts"
 import { hookKinds } from "./kinds/hook.ts"
@@ -26,6 +26,15 @@ export const definitions = [
 export type Definition = (typeof definitions)[number]
 export type Kind = Definition["kind"]
 export type PayloadOf<K extends Kind> = Extract<Definition, { readonly kind: K }>["payload"]["Type"]
+
+/** The kinds that change a view. */
+export type KindIn<V extends View> = Definition extends infer D
+  ? D extends { readonly kind: infer K extends Kind; readonly views: ReadonlyArray<infer Shown> }
+    ? V extends Shown
+      ? K
+      : never
+    : never
+  : never
 
 /** Definitions with their types forgotten, for code that treats all kinds alike. */
 export type AnyDefinition = KindDefinition<Kind, PayloadSchema>

@@ -1,9 +1,12 @@
 /** Goal: the registry names every kind of the architecture, with its storage class. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { definitionOf, definitions, isKind, kinds, lookup } from "#src/rune/Kinds.ts"
 import { stamp } from "#src/rune/Rune.ts"
 import { deltaKey, supersededDeltas, supersededKey } from "#src/rune/Supersession.ts"
 import { exampleRune } from "../support/runeExamples.ts"
+import { runesPage } from "../support/runesPage.ts"
 
 const families: Readonly<Record<string, string>> = {
   session: "created activated paused resumed suspended unsuspended closing closed archived restored forked",
@@ -94,5 +97,16 @@ describe("supersession", () => {
     const { turn_id: _, ...loose } = at("turn.assistant_delta", 1)
     expect(deltaKey(loose as never)).toBeUndefined()
     expect(deltaKey({ ...at("tool.progress", 1), payload: {} } as never)).toBeUndefined()
+  })
+})
+
+describe("the page of kinds", () => {
+  it("is what the kinds say about themselves (npm run schemas rewrites it)", () => {
+    const page = join(import.meta.dirname, "..", "..", "docs", "RUNES.md")
+    expect(readFileSync(page, "utf8")).toBe(runesPage())
+  })
+
+  it("gives every kind a sentence", () => {
+    for (const { kind, meaning } of definitions) expect(meaning, kind).toMatch(/^[A-Z].{10,}\.$/)
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples and schemas/operations.json. A file named in schemas/released.json
+ * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples, schemas/operations.json and docs/RUNES.md. A file named in schemas/released.json
  * is never rewritten with other bytes: its shape needs a new version and a step in
  * src/rune/Upcaster.ts. `--release` adds every present file to that list.
  */
@@ -7,6 +7,7 @@ import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { runesPage } from "./runesPage.ts"
 import { schemaFiles } from "./schemaFiles.ts"
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "schemas")
@@ -29,6 +30,8 @@ for (const folder of ["rune", "wire", "answers", "examples"]) {
   }
 }
 for (const [path, text] of files) writeFileSync(join(root, path), text)
+
+writeFileSync(join(root, "..", "docs", "RUNES.md"), runesPage())
 
 if (process.argv.includes("--release")) {
   for (const [path, text] of files) if (path.startsWith("rune/")) released[path] = sha256(text)

@@ -1,4 +1,5 @@
 // What runes of a goal say in one line.
+import type { Kind } from "../../client/Client.ts"
 import { type Describe, joined, line, listOf, objectOf, type Payload, textOf } from "./Describing.ts"
 import { oneLine } from "./Text.ts"
 
@@ -41,7 +42,7 @@ const critique: Describe = (payload) => {
   return { tone: isPass ? "good" : "notice", mark: isPass ? "✓" : "!", text: oneLine(text) }
 }
 
-export const planTexts: Readonly<Record<string, Describe>> = {
+export const planTexts: { readonly [K in Extract<Kind, `plan.${string}`>]: Describe } = {
   "plan.goal_received": line("strong", "◆", (payload) => textOf(payload["goal"])),
   "plan.planning_started": line("quiet", "◇", attempt),
   "plan.created": line("strong", "◇", (payload) => tasks(payload["tasks"])),

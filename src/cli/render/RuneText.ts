@@ -1,6 +1,6 @@
 // What a rune says in one line, by its kind. Kinds of a newer server are shown as they are: nothing is left out and
 // nothing is guessed.
-import type { AnyRune } from "../../client/Client.ts"
+import type { AnyRune, Kind } from "../../client/Client.ts"
 import type { Tone } from "../Verb.ts"
 import { type Describe, joined, line, listOf, objectOf, type Payload, type RuneText, textOf } from "./Describing.ts"
 import { planTexts } from "./PlanText.ts"
@@ -64,7 +64,13 @@ const reason = (payload: Payload): string => textOf(payload["reason"])
 const callAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
   joined(textOf(payload["call_id"]), ...rest)
 
-const described: Readonly<Record<string, Describe>> = {
+/** Its reason, else all of its fields. */
+const plain: Describe = (payload) => {
+  const said = reason(payload)
+  return { tone: undefined, mark: "·", text: said === "" ? argumentsText(payload) : oneLine(said) }
+}
+
+const described: { readonly [K in Kind]: Describe } = {
   ...planTexts,
   "session.created": line("strong", "◆", ({ config }) =>
     joined(textOf(objectOf(config)["title"]), textOf(objectOf(config)["model"]))
@@ -146,17 +152,28 @@ const described: Readonly<Record<string, Describe>> = {
   "system.invariant_violation": line("bad", "✗", ({ invariant, detail }) => `${textOf(invariant)}: ${textOf(detail)}`),
   "system.recovered": line("notice", "↻", ({ pending, detail }) =>
     joined(`${String(pending)} pieces of work were open`, listOf(detail).map(String).join(", "))
-  )
-}
-
-const fallback = (rune: AnyRune): RuneText => {
-  const payload = objectOf(rune.payload)
-  const said = reason(payload)
-  return { tone: undefined, mark: "·", text: said === "" ? argumentsText(payload) : oneLine(said) }
+  ),
+  "session.paused": plain,
+  "session.resumed": plain,
+  "session.suspended": plain,
+  "session.unsuspended": plain,
+  "session.closing": plain,
+  "session.restored": plain,
+  "session.forked": plain,
+  "agent.ready": plain,
+  "agent.state_changed": plain,
+  "turn.hooks_finished": plain,
+  "harness.attached": plain,
+  "harness.event": plain,
+  "harness.input_sent": plain,
+  "harness.detached": plain,
+  "harness.recovered": plain,
+  "config.updated": plain,
+  "system.thinned": plain
 }
 
 export const runeText = (rune: AnyRune): RuneText =>
-  (Object.hasOwn(described, rune.kind) ? described[rune.kind]?.(objectOf(rune.payload)) : undefined) ?? fallback(rune)
+  (Object.hasOwn(described, rune.kind) ? described[rune.kind as Kind] : plain)(objectOf(rune.payload))
 
 /** Text that only adds to what is being said: shown as progress, not as lines of its own. */
 export const isDelta = (rune: AnyRune): boolean => /_delta$|\.progress$/.test(rune.kind)

@@ -4,7 +4,7 @@
  * through; those of native agents follow from their turns and calls.
  */
 import type { AgentEvent, MonitorSubState } from "../../rune/AgentEvent.ts"
-import type { Kind } from "../../rune/Kinds.ts"
+import type { Kind, KindIn } from "../../rune/Kinds.ts"
 import type { Usage } from "../../rune/kinds/shared.ts"
 import { type AnyRune, isKnown, type Rune, type RuneOf } from "../../rune/Rune.ts"
 
@@ -139,7 +139,7 @@ const ended = (reason: string, exitCode?: number): AgentEvent => ({
   ...(exitCode === undefined ? {} : { exit_code: exitCode })
 })
 
-const steps: { readonly [K in Kind]?: StepOf<K> } = {
+const steps: { readonly [K in KindIn<"agent_events">]: StepOf<K> } = {
   "agent.spawning": spawning,
   "agent.ready": ready,
   "agent.failed": (_, { payload }) => [ended(payload.error.message)],
@@ -165,7 +165,9 @@ const steps: { readonly [K in Kind]?: StepOf<K> } = {
 export const projectAgentEvents = (projection: AgentProjection, rune: AnyRune): ReadonlyArray<StampedAgentEvent> => {
   if (!isKnown(rune)) return []
   // The one widening: the step is looked up by the very kind that the rune carries.
-  const step = steps[rune.kind] as ((projection: AgentProjection, rune: Rune) => Events) | undefined
+  const step = (steps as { readonly [K in Kind]?: unknown })[rune.kind] as
+    | ((projection: AgentProjection, rune: Rune) => Events)
+    | undefined
   return (step?.(projection, rune) ?? []).map((event, index) => ({
     event_id: `${rune.event_id}.${index}`,
     ts_ms: rune.ts_ms,

@@ -4,7 +4,7 @@
  * state that it causes.
  */
 import { toolRunIdOf } from "../../rune/Ids.ts"
-import type { Kind } from "../../rune/Kinds.ts"
+import type { Kind, KindIn } from "../../rune/Kinds.ts"
 import type { HookStatus } from "../../rune/kinds/hook.ts"
 import type { ErrorSource } from "../../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../../rune/kinds/tool.ts"
@@ -330,7 +330,7 @@ const hookCompleted: StepOf<"hook.completed"> = (projection, rune) => {
   return [{ ...hookEvent(hook, runStatusOfHook[status]), finishedAtMs: rune.ts_ms, ...message }]
 }
 
-const steps: { readonly [K in Kind]?: StepOf<K> } = {
+const steps: { readonly [K in KindIn<"state_events">]: StepOf<K> } = {
   "agent.spawning": spawning,
   "agent.ready": moves("Ready", "harness_ready"),
   "agent.failed": failed,
@@ -377,6 +377,8 @@ const steps: { readonly [K in Kind]?: StepOf<K> } = {
 
 export const stateEventsOf = (projection: StateProjection, rune: Rune): Bodies => {
   // The one widening: the step is looked up by the very kind that the rune carries.
-  const step = steps[rune.kind] as ((projection: StateProjection, rune: Rune) => Bodies) | undefined
+  const step = (steps as { readonly [K in Kind]?: unknown })[rune.kind] as
+    | ((projection: StateProjection, rune: Rune) => Bodies)
+    | undefined
   return step?.(projection, rune) ?? []
 }

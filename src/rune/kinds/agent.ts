@@ -15,6 +15,8 @@ export type InstructionPart = typeof InstructionPart.Type
 
 export const agentKinds = [
   defineKind("agent.spawning", {
+    meaning: "An agent is being set up, with its role, model and budget.",
+    views: ["catalog", "state_events", "agent_events"],
     payload: Schema.Struct({
       agent_id: AgentId,
       role: Name,
@@ -31,21 +33,32 @@ export const agentKinds = [
       continues: Schema.optionalKey(AgentId)
     })
   }),
-  defineKind("agent.ready", { payload: Schema.Struct({ agent_id: AgentId }) }),
+  defineKind("agent.ready", {
+    meaning: "An agent can take a turn.",
+    views: ["catalog", "state_events", "agent_events"],
+    payload: Schema.Struct({ agent_id: AgentId })
+  }),
   /** What the agent's model is told about where it works: first the beginning of its prompt, later what has changed. */
   defineKind("agent.instructed", {
+    meaning: "The instructions an agent works under: the first part of its prompt, later what changed.",
     payload: Schema.Struct({ agent_id: AgentId, text: Name, parts: Schema.Array(InstructionPart) }),
     visibility: "internal"
   }),
   defineKind("agent.failed", {
+    meaning: "An agent could not be set up.",
+    views: ["catalog", "state_events", "agent_events"],
     payload: Schema.Struct({ agent_id: AgentId, error: ErrorInfo }),
     runeClass: "terminal"
   }),
   defineKind("agent.terminated", {
+    meaning: "An agent is over, with its totals.",
+    views: ["catalog", "state_events", "agent_events"],
     payload: Schema.Struct({ agent_id: AgentId, reason: Schema.String, stats: AgentStats }),
     runeClass: "terminal"
   }),
   defineKind("agent.message", {
+    meaning: "One agent sent a message to another.",
+    views: ["catalog"],
     payload: Schema.Struct({
       to_agent_id: AgentId,
       from_agent_id: Schema.optionalKey(AgentId),
@@ -54,10 +67,13 @@ export const agentKinds = [
     visibility: "internal"
   }),
   defineKind("agent.budget_exhausted", {
+    meaning: "An agent used up one of its budgets.",
     payload: Schema.Struct({ agent_id: AgentId, which: BudgetMeasure, used: Amount, limit: Amount }),
     runeClass: "terminal"
   }),
   defineKind("agent.state_changed", {
+    meaning: "The monitor of an outside agent shows another state.",
+    views: ["agent_events"],
     payload: Schema.Struct({ state: MonitorState, sub_state: Schema.optionalKey(MonitorSubState) })
   })
 ] as const

@@ -6,6 +6,8 @@ import { Name, Ordinal } from "./shared.ts"
 
 export const harnessKinds = [
   defineKind("harness.attached", {
+    meaning: "An outside agent is connected.",
+    views: ["catalog"],
     payload: Schema.Struct({
       harness: Name,
       pid: Schema.optionalKey(Ordinal),
@@ -14,11 +16,18 @@ export const harnessKinds = [
       workspace: Schema.optionalKey(Schema.String)
     })
   }),
-  defineKind("harness.event", { payload: Schema.Struct({ event: AgentEvent }) }),
+  defineKind("harness.event", {
+    meaning: "An event of an outside agent, normalized.",
+    views: ["agent_events"],
+    payload: Schema.Struct({ event: AgentEvent })
+  }),
   defineKind("harness.input_sent", {
+    meaning: "Text was sent to an outside agent.",
     payload: Schema.Struct({ text: Schema.String, principal: Schema.optionalKey(Schema.String) })
   }),
   defineKind("harness.detached", {
+    meaning: "An outside agent is gone.",
+    views: ["catalog", "agent_events"],
     payload: Schema.Struct({
       reason: Schema.String,
       exit_code: Schema.optionalKey(Schema.Int),
@@ -26,5 +35,8 @@ export const harnessKinds = [
     }),
     runeClass: "terminal"
   }),
-  defineKind("harness.recovered", { payload: Schema.Struct({ reason: Schema.String }) })
+  defineKind("harness.recovered", {
+    meaning: "The state of an outside agent was corrected from what it left.",
+    payload: Schema.Struct({ reason: Schema.String })
+  })
 ] as const

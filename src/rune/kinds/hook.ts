@@ -9,6 +9,8 @@ export type HookStatus = typeof HookStatus.Type
 
 export const hookKinds = [
   defineKind("hook.started", {
+    meaning: "A post-tool hook is about to run; written before it starts.",
+    views: ["state_events", "trace"],
     payload: Schema.Struct({
       hook_run_id: HookRunId,
       hook_name: Name,
@@ -17,6 +19,8 @@ export const hookKinds = [
     })
   }),
   defineKind("hook.completed", {
+    meaning: "A post-tool hook ended.",
+    views: ["state_events", "trace"],
     payload: Schema.Struct({
       hook_run_id: HookRunId,
       status: HookStatus,

@@ -95,6 +95,8 @@ export type FileChange = typeof FileChange.Type
 
 export const planKinds = [
   defineKind("plan.goal_received", {
+    meaning: "A goal was submitted, with its budget and options.",
+    views: ["catalog"],
     payload: Schema.Struct({
       plan_id: PlanId,
       goal: Name,
@@ -106,9 +108,11 @@ export const planKinds = [
     })
   }),
   defineKind("plan.planning_started", {
+    meaning: "A planner works on the plan.",
     payload: Schema.Struct({ plan_id: PlanId, attempt: Ordinal, base: Schema.optionalKey(WorkspaceBase) })
   }),
   defineKind("plan.created", {
+    meaning: "A plan with its tasks was submitted.",
     payload: Schema.Struct({
       plan_id: PlanId,
       tasks: Schema.Array(PlanTask),
@@ -118,18 +122,29 @@ export const planKinds = [
       needs_approval: Schema.optionalKey(Schema.String)
     })
   }),
-  defineKind("plan.updated", { payload: Schema.Struct({ plan_id: PlanId, changes: Schema.Array(PlanChange) }) }),
+  defineKind("plan.updated", {
+    meaning: "Tasks were added, changed, canceled or annotated.",
+    payload: Schema.Struct({ plan_id: PlanId, changes: Schema.Array(PlanChange) })
+  }),
   defineKind("plan.approved", {
+    meaning: "Somebody approved the plan.",
     payload: Schema.Struct({ plan_id: PlanId, approver: Name, channel: Schema.optionalKey(Schema.String) })
   }),
   defineKind("plan.rejected", {
+    meaning: "Somebody sent the plan back.",
     payload: Schema.Struct({ plan_id: PlanId, reason: Schema.String, approver: Schema.optionalKey(Schema.String) })
   }),
   defineKind("plan.task_assigned", {
+    meaning: "A task has an agent.",
     payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, agent_id: AgentId })
   }),
-  defineKind("plan.task_started", { payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, attempt: Ordinal }) }),
+  defineKind("plan.task_started", {
+    meaning: "Work on a task begins.",
+    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, attempt: Ordinal })
+  }),
   defineKind("plan.task_completed", {
+    meaning: "A task is done, with its checked evidence.",
+    references: [["evidence", "*", "event_ids", "*"]],
     payload: Schema.Struct({
       plan_id: PlanId,
       task_id: TaskId,
@@ -138,6 +153,7 @@ export const planKinds = [
     })
   }),
   defineKind("plan.task_failed", {
+    meaning: "An attempt at a task failed.",
     payload: Schema.Struct({
       plan_id: PlanId,
       task_id: TaskId,
@@ -147,6 +163,7 @@ export const planKinds = [
     })
   }),
   defineKind("plan.review_started", {
+    meaning: "A critic reviews the work.",
     payload: Schema.Struct({
       plan_id: PlanId,
       iteration: Ordinal,
@@ -156,16 +173,22 @@ export const planKinds = [
     })
   }),
   defineKind("plan.critique", {
+    meaning: "The findings of a critic and the verdict.",
     payload: Schema.Struct({ plan_id: PlanId, findings: Schema.Array(Finding), verdict: Verdict }),
     visibility: "internal"
   }),
   defineKind("plan.blocked", {
+    meaning: "Tasks cannot start until something changes.",
     payload: Schema.Struct({ plan_id: PlanId, task_ids: Schema.Array(TaskId), reason: Schema.String })
   }),
   defineKind("plan.unblocked", {
+    meaning: "Blocked tasks can start again.",
     payload: Schema.Struct({ plan_id: PlanId, task_ids: Schema.Array(TaskId), reason: Schema.String })
   }),
   defineKind("plan.goal_met", {
+    meaning: "The goal is met, with the evidence that showed it.",
+    views: ["catalog"],
+    references: [["evidence", "*", "event_ids", "*"]],
     payload: Schema.Struct({
       plan_id: PlanId,
       summary: Schema.String,
@@ -177,6 +200,8 @@ export const planKinds = [
     runeClass: "terminal"
   }),
   defineKind("plan.stopped", {
+    meaning: "The goal ended without being met, with the reason.",
+    views: ["catalog"],
     payload: Schema.Struct({ plan_id: PlanId, reason: Name, summary: Schema.optionalKey(Schema.String) }),
     runeClass: "terminal"
   })

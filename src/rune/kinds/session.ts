@@ -25,27 +25,66 @@ export const FinalStats = Schema.Struct({
 
 export const sessionKinds = [
   defineKind("session.created", {
+    meaning: "A conversation begins, with its settings and who asked for it.",
+    views: ["catalog"],
     payload: Schema.Struct({
       config: ConversationConfig,
       principal: Schema.optionalKey(Schema.String),
       budget: Schema.optionalKey(Budget)
     })
   }),
-  defineKind("session.activated", { payload: Schema.Struct({ root_agent_id: AgentId }) }),
-  defineKind("session.paused", { payload: Reason }),
-  defineKind("session.resumed", { payload: OptionalReason }),
+  defineKind("session.activated", {
+    meaning: "The conversation takes input; its root agent is named.",
+    views: ["state_events"],
+    payload: Schema.Struct({ root_agent_id: AgentId })
+  }),
+  defineKind("session.paused", {
+    meaning: "New work is held until the conversation is resumed.",
+    views: ["state_events"],
+    payload: Reason
+  }),
+  defineKind("session.resumed", {
+    meaning: "A pause ends.",
+    views: ["state_events"],
+    payload: OptionalReason
+  }),
   defineKind("session.suspended", {
+    meaning:
+      "Work stopped by itself and a person decides how to continue: a budget is used up, or something keeps failing.",
+    views: ["state_events"],
     payload: Schema.Struct({ reason: Schema.String, budget_info: Schema.optionalKey(BudgetInfo) })
   }),
-  defineKind("session.unsuspended", { payload: OptionalReason }),
-  defineKind("session.closing", { payload: Reason, runeClass: "terminal" }),
-  defineKind("session.closed", { payload: Schema.Struct({ final_stats: FinalStats }), runeClass: "terminal" }),
+  defineKind("session.unsuspended", {
+    meaning: "A person ended a suspension.",
+    views: ["state_events"],
+    payload: OptionalReason
+  }),
+  defineKind("session.closing", {
+    meaning: "The conversation takes no more input and winds up what runs.",
+    views: ["state_events"],
+    payload: Reason,
+    runeClass: "terminal"
+  }),
+  defineKind("session.closed", {
+    meaning: "The conversation is over; its totals are on record.",
+    views: ["state_events"],
+    payload: Schema.Struct({ final_stats: FinalStats }),
+    runeClass: "terminal"
+  }),
   defineKind("session.archived", {
+    meaning: "The log moved to a compressed archive.",
+    views: ["state_events"],
     payload: Schema.Struct({ location: Schema.String, hash: Sha256Hex }),
     runeClass: "terminal"
   }),
   defineKind("session.restored", {
+    meaning: "An archived conversation is back in the log.",
+    views: ["state_events"],
     payload: Schema.Struct({ location: Schema.optionalKey(Schema.String), hash: Schema.optionalKey(Sha256Hex) })
   }),
-  defineKind("session.forked", { payload: Schema.Struct({ from: ConversationId, at_event_id: EventId }) })
+  defineKind("session.forked", {
+    meaning: "This conversation starts as a copy of another one up to an event.",
+    views: ["catalog"],
+    payload: Schema.Struct({ from: ConversationId, at_event_id: EventId })
+  })
 ] as const

@@ -6,6 +6,8 @@ import { Budget, ConversationConfig, Count, ErrorSource, JsonValue, Name, Usage 
 
 export const systemKinds = [
   defineKind("config.updated", {
+    meaning: "Settings of the conversation changed.",
+    views: ["catalog"],
     payload: Schema.Struct({
       changes: ConversationConfig,
       agent_id: Schema.optionalKey(AgentId),
@@ -14,6 +16,8 @@ export const systemKinds = [
     })
   }),
   defineKind("system.error", {
+    meaning: "Something went wrong outside any turn.",
+    views: ["state_events"],
     payload: Schema.Struct({
       code: Name,
       message: Schema.String,
@@ -23,6 +27,8 @@ export const systemKinds = [
     })
   }),
   defineKind("system.invariant_violation", {
+    meaning: "A checker found a broken invariant.",
+    references: [["event_id"]],
     payload: Schema.Struct({
       invariant: Name,
       detail: Schema.String,
@@ -31,6 +37,8 @@ export const systemKinds = [
     visibility: "internal"
   }),
   defineKind("system.recovered", {
+    meaning: "Work found unfinished at a start was resolved.",
+    views: ["catalog"],
     payload: Schema.Struct({
       pending: Count,
       resolved: Count,
@@ -42,5 +50,10 @@ export const systemKinds = [
     }),
     visibility: "internal"
   }),
-  defineKind("system.thinned", { payload: Schema.Struct({ from: EventId, to: EventId }), visibility: "internal" })
+  defineKind("system.thinned", {
+    meaning: "Superseded fragments were dropped; ids in the range have no rune any more.",
+    references: [["from"], ["to"]],
+    payload: Schema.Struct({ from: EventId, to: EventId }),
+    visibility: "internal"
+  })
 ] as const

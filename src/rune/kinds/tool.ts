@@ -58,6 +58,8 @@ export type ProgressStream = typeof ProgressStream.Type
 
 export const toolKinds = [
   defineKind("tool.call", {
+    meaning: "The model asked for a tool call.",
+    views: ["state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       call_id: CallId,
       tool_name: Schema.String,
@@ -73,6 +75,8 @@ export const toolKinds = [
     })
   }),
   defineKind("tool.approval_requested", {
+    meaning: "A call waits for a person, with what exactly would run.",
+    views: ["state_events", "agent_events"],
     payload: Schema.Struct({
       call_id: CallId,
       policy_reason: Schema.String,
@@ -85,6 +89,8 @@ export const toolKinds = [
     })
   }),
   defineKind("tool.approved", {
+    meaning: "Somebody allowed a call, with the scope of the permission.",
+    views: ["state_events", "agent_events"],
     payload: Schema.Struct({
       call_id: CallId,
       approver: Name,
@@ -97,6 +103,8 @@ export const toolKinds = [
     })
   }),
   defineKind("tool.denied", {
+    meaning: "Somebody refused a call.",
+    views: ["state_events"],
     payload: Schema.Struct({
       call_id: CallId,
       approver: Name,
@@ -105,14 +113,19 @@ export const toolKinds = [
     })
   }),
   defineKind("tool.started", {
+    meaning: "A call is about to run; written before it starts.",
+    views: ["state_events", "agent_events", "trace"],
     payload: Schema.Struct({ call_id: CallId, attempt: Ordinal, sandbox: SandboxInfo })
   }),
   defineKind("tool.progress", {
+    meaning: "Output of a running call; the result replaces it.",
     payload: Schema.Struct({ call_id: CallId, stream: ProgressStream, chunk: Schema.String }),
     runeClass: "delta",
     scope: "call"
   }),
   defineKind("tool.result", {
+    meaning: "The single outcome of a call.",
+    views: ["state_events", "agent_events", "trace"],
     version: 2,
     payload: Schema.Struct({
       call_id: CallId,

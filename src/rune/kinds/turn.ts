@@ -93,6 +93,8 @@ const Failure = {
 
 export const turnKinds = [
   defineKind("turn.queued", {
+    meaning: "Input waits for its turn.",
+    views: ["catalog"],
     payload: Schema.Struct({
       input: Content,
       mode: MessageMode,
@@ -101,8 +103,16 @@ export const turnKinds = [
     })
   }),
   /** Input that waited and will not be worked on. */
-  defineKind("turn.dequeued", { payload: Schema.Struct({ event_ids: Schema.Array(EventId), reason: Name }) }),
+  defineKind("turn.dequeued", {
+    meaning: "Input that waited was dropped, with the reason.",
+    views: ["catalog"],
+    references: [["event_ids", "*"]],
+    payload: Schema.Struct({ event_ids: Schema.Array(EventId), reason: Name })
+  }),
   defineKind("turn.started", {
+    meaning: "A turn begins with its input.",
+    views: ["catalog", "state_events", "agent_events", "trace"],
+    references: [["queued_event_ids", "*"]],
     payload: Schema.Struct({
       turn_id: TurnId,
       agent_id: AgentId,
@@ -113,6 +123,8 @@ export const turnKinds = [
     })
   }),
   defineKind("turn.model_requested", {
+    meaning: "A model request is about to be sent; written before the first byte.",
+    views: ["catalog", "state_events", "trace"],
     payload: Schema.Struct({
       request_id: RequestId,
       provider: Schema.String,
@@ -131,9 +143,23 @@ export const turnKinds = [
     scope: "turn",
     supersedes: textDeltas
   }),
-  defineKind("turn.assistant_delta", { payload: Delta, runeClass: "delta", scope: "turn" }),
-  defineKind("turn.reasoning_delta", { payload: Delta, runeClass: "delta", scope: "turn" }),
+  defineKind("turn.assistant_delta", {
+    meaning: "A fragment of the answer; the final text repeats it.",
+    views: ["state_events"],
+    payload: Delta,
+    runeClass: "delta",
+    scope: "turn"
+  }),
+  defineKind("turn.reasoning_delta", {
+    meaning: "A fragment of the reasoning; the final answer replaces it.",
+    views: ["state_events"],
+    payload: Delta,
+    runeClass: "delta",
+    scope: "turn"
+  }),
   defineKind("turn.assistant_final", {
+    meaning: "The whole answer of one model request.",
+    views: ["catalog", "state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       content: Schema.String,
       items: Schema.Array(AssistantItem),
@@ -145,8 +171,14 @@ export const turnKinds = [
     scope: "turn",
     supersedes: textDeltas
   }),
-  defineKind("turn.tool_calls_received", { payload: Schema.Struct({ call_ids: Schema.Array(CallId) }) }),
+  defineKind("turn.tool_calls_received", {
+    meaning: "The answer asked for a batch of tool calls.",
+    views: ["state_events"],
+    payload: Schema.Struct({ call_ids: Schema.Array(CallId) })
+  }),
   defineKind("turn.tools_finished", {
+    meaning: "Every call of a batch has its result; the hooks that follow are named.",
+    views: ["state_events"],
     payload: Schema.Struct({
       summaries: Schema.Array(CallSummary),
       hooks: Schema.optionalKey(Schema.Array(PlannedHook)),
@@ -155,6 +187,8 @@ export const turnKinds = [
     })
   }),
   defineKind("turn.hooks_finished", {
+    meaning: "Every hook of a batch has ended.",
+    views: ["state_events"],
     payload: Schema.Struct({
       summaries: Schema.Array(
         Schema.Struct({ hook_run_id: HookRunId, hook_name: Schema.String, status: Schema.String })
@@ -162,6 +196,8 @@ export const turnKinds = [
     })
   }),
   defineKind("turn.completed", {
+    meaning: "The turn ended with its output.",
+    views: ["catalog", "state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       final_output: Schema.String,
       final_output_truncated: Schema.optionalKey(Schema.Boolean),
@@ -170,6 +206,8 @@ export const turnKinds = [
     runeClass: "terminal"
   }),
   defineKind("turn.interrupted", {
+    meaning: "The turn was stopped, with what had been said so far.",
+    views: ["catalog", "state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       reason: Schema.String,
       partial_output: Schema.String,
@@ -181,6 +219,8 @@ export const turnKinds = [
     supersedes: textDeltas
   }),
   defineKind("turn.error", {
+    meaning: "The turn failed.",
+    views: ["catalog", "state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       ...Failure,
       retryable: Schema.Boolean,
@@ -192,6 +232,8 @@ export const turnKinds = [
     supersedes: textDeltas
   }),
   defineKind("turn.retry_scheduled", {
+    meaning: "A failed step will be tried again, at a time or by a person.",
+    views: ["catalog", "state_events", "trace"],
     payload: Schema.Struct({
       attempt: Ordinal,
       delay_ms: Count,
@@ -207,8 +249,15 @@ export const turnKinds = [
       usage: Schema.optionalKey(Usage)
     })
   }),
-  defineKind("turn.retry_started", { payload: Schema.Struct({ attempt: Ordinal, target: RetryTarget }) }),
+  defineKind("turn.retry_started", {
+    meaning: "A scheduled retry begins.",
+    views: ["state_events"],
+    payload: Schema.Struct({ attempt: Ordinal, target: RetryTarget })
+  }),
   defineKind("turn.compacted", {
+    meaning: "Older messages were replaced by a summary in what the model is sent.",
+    views: ["catalog", "agent_events"],
+    references: [["upto"]],
     payload: Schema.Struct({
       upto: EventId,
       summary: Schema.String,

@@ -3,6 +3,7 @@
 // restart stays one trace. Best effort: what cannot be delivered is dropped and counted, never waited for.
 import { createHash } from "node:crypto"
 import { toolRunIdOf } from "../../rune/Ids.ts"
+import type { KindIn } from "../../rune/Kinds.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 import { limits } from "../../wire/WireLimits.ts"
 
@@ -157,7 +158,8 @@ export class Traces {
     if (rune.turn_id === undefined) return
     const payload = rune.payload as Payload
     const turn = `${rune.conversation_id} ${rune.turn_id}`
-    switch (rune.kind) {
+    const kind = rune.kind as KindIn<"trace">
+    switch (kind) {
       case "turn.started":
         this.begin(rune, turn, { key: turn, name: "invoke_agent", kind: INTERNAL })
         break
@@ -212,6 +214,8 @@ export class Traces {
       case "turn.error":
         this.endTurn(rune, turn, ERROR)
         break
+      default:
+        kind satisfies never
     }
   }
 

@@ -1,7 +1,7 @@
 // The fold of the catalog: a rune changes the row of its conversation here and nowhere else. It never throws: a rune
 // that speaks of something it does not know changes nothing but the head.
 import { type AttentionView, evolveAttention } from "../../machine/view/AttentionView.ts"
-import type { Kind } from "../../rune/Kinds.ts"
+import { definitions, type Kind, type KindIn } from "../../rune/Kinds.ts"
 import type { Content, ConversationConfig, Usage } from "../../rune/kinds/shared.ts"
 import { type AnyRune, isKnown, type Rune, type RuneOf } from "../../rune/Rune.ts"
 import { addTo, beyond, noUsage } from "../../rune/UsageTotals.ts"
@@ -91,7 +91,7 @@ const planCloses = (row: RowState): void => {
   row.plan_open = false
 }
 
-const handlers: { readonly [K in Kind]?: Handler<K> } = {
+const handlers: { readonly [K in KindIn<"catalog">]: Handler<K> } = {
   "session.created": (row, rune) => {
     row.created_ms = rune.ts_ms
     configure(row, rune.payload.config)
@@ -158,8 +158,10 @@ const handlers: { readonly [K in Kind]?: Handler<K> } = {
   }
 }
 
-/** Fragments: they move the head of a row and nothing else. */
-const fragments: ReadonlySet<string> = new Set(["turn.assistant_delta", "turn.reasoning_delta", "tool.progress"])
+/** Fragments move the head of a row and nothing else. */
+const fragments: ReadonlySet<string> = new Set(
+  definitions.filter(({ runeClass }) => runeClass === "delta").map(({ kind }) => kind)
+)
 
 export const isFragment = (rune: AnyRune): boolean => fragments.has(rune.kind)
 
@@ -181,6 +183,8 @@ export const foldRow = (row: RowState, rune: AnyRune): void => {
   if (!isKnown(rune) || isFragment(rune)) return
   row.view = bounded(evolveAttention(row.view, rune))
   // The one widening: the handler is looked up by the very kind that the rune carries.
-  const handle = handlers[rune.kind] as ((row: RowState, rune: Rune) => void) | undefined
+  const handle = (handlers as { readonly [K in Kind]?: unknown })[rune.kind] as
+    | ((row: RowState, rune: Rune) => void)
+    | undefined
   handle?.(row, rune)
 }

@@ -2,25 +2,9 @@
 // an event moved with it. A reference to an event that did not come along points to the last one before it that did.
 import type { IdSource } from "../../rune/IdSource.ts"
 import { type ConversationId, makeRuneId } from "../../rune/Ids.ts"
-import type { Kind } from "../../rune/Kinds.ts"
+import type { Path } from "../../rune/KindDefinition.ts"
+import { lookup } from "../../rune/Kinds.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
-
-/** A way into a payload; "*" stands for every item of a list. */
-type Path = ReadonlyArray<string>
-
-/**
- * Where payloads speak of events of their own conversation. `session.forked` speaks of another one's. A field of a
- * kind that a newer build added cannot be known here.
- */
-export const eventReferences: { readonly [K in Kind]?: ReadonlyArray<Path> } = {
-  "turn.dequeued": [["event_ids", "*"]],
-  "turn.started": [["queued_event_ids", "*"]],
-  "turn.compacted": [["upto"]],
-  "plan.task_completed": [["evidence", "*", "event_ids", "*"]],
-  "plan.goal_met": [["evidence", "*", "event_ids", "*"]],
-  "system.invariant_violation": [["event_id"]],
-  "system.thinned": [["from"], ["to"]]
-}
 
 const replaceAt = (value: unknown, path: Path, map: (eventId: number) => number): unknown => {
   if (path.length === 0) return typeof value === "number" ? map(value) : value
@@ -84,8 +68,8 @@ export class Renumber {
   }
 
   private movePayload(kind: string, payload: unknown): unknown {
-    const paths = (eventReferences as Readonly<Record<string, ReadonlyArray<Path> | undefined>>)[kind]
-    if (paths === undefined) return payload
+    // A field of a kind that a newer build added cannot be known here.
+    const paths = lookup(kind)?.references ?? []
     const map = (eventId: number): number => Math.max(1, this.eventId(eventId))
     return paths.reduce((value, path) => replaceAt(value, path, map), payload)
   }

@@ -8,10 +8,11 @@ import { fold } from "#src/machine/evolve/Evolve.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { CallId } from "#src/rune/Ids.ts"
 import type { Kind } from "#src/rune/Kinds.ts"
+import { definitions } from "#src/rune/Kinds.ts"
 import type { AnyRune, Rune } from "#src/rune/Rune.ts"
 import { supersededDeltas } from "#src/rune/Supersession.ts"
 import { type ForkRequest, fork } from "#src/store/runes/Fork.ts"
-import { eventReferences, Renumber } from "#src/store/runes/Renumber.ts"
+import { Renumber } from "#src/store/runes/Renumber.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { dropSuperseded } from "#src/store/runes/Thin.ts"
 import { DiskSim } from "../../support/disk/DiskSim.ts"
@@ -220,9 +221,7 @@ describe("references to events", () => {
   }
 
   it("are all known: a payload that names an event is in the table", () => {
-    const known = Object.entries(eventReferences).flatMap(([kind, paths]) =>
-      paths.map((path) => `${kind} ${path.join(".")}`)
-    )
+    const known = definitions.flatMap(({ kind, references }) => references.map((path) => `${kind} ${path.join(".")}`))
     const inExamples = Object.entries(payloadExamples).flatMap(([kind, payload]) => [
       ...new Set(found(payload).map((path) => `${kind} ${path}`))
     ])

@@ -7,7 +7,7 @@ import { OpenEnvelope } from "../rune/Envelope.ts"
 import { AgentId, ConversationId } from "../rune/Ids.ts"
 import { Count, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
 import { AttentionItem } from "./Answers.ts"
-import { errorCodes } from "./Codes.ts"
+import { errorCodes, type WireError } from "./Codes.ts"
 import { roles } from "./Operations.ts"
 
 const optional = Schema.optionalKey
@@ -79,3 +79,20 @@ export const Pushed = Schema.Union([
 ])
 
 export const Ticket = Schema.Struct({ ticket: Schema.String, expires_ms: Count })
+
+/** Fields of a hello, as they come: nothing of them is checked yet. */
+export type HelloFields = { readonly [Field in keyof typeof Hello.Encoded]?: unknown }
+
+/** Frames as the server writes them; what is inside an answer, an event or the data of an error has a schema of its own. */
+export type WelcomeFrame = { readonly id: string | null; readonly ok: typeof Welcome.Encoded }
+export type ErrorFrame = { readonly id: string | null; readonly error: WireError }
+
+type Subscribed<Body> = { readonly sub: string } & Body
+
+export type PushedFrame =
+  | Subscribed<{ readonly event: object }>
+  | Subscribed<{ readonly caught_up: { readonly head: number } }>
+  | Subscribed<{ readonly gap: typeof Gap.Encoded }>
+  | Subscribed<{ readonly live: typeof LiveText.Encoded }>
+  | Subscribed<{ readonly attention: typeof AttentionChange.Encoded }>
+  | Subscribed<{ readonly conversation_id?: string; readonly error: WireError }>

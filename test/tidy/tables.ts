@@ -45,9 +45,6 @@ export const entryPoints: ReadonlyArray<string> = [
   "runelog/Runelog.ts"
 ]
 
-/** Read by the generator of the schemas alone. */
-export const schemaOnly: ReadonlySet<string> = new Set(["src/wire/Frames.ts"])
-
 /** Areas that are plain code by decision: the log engine, the pure machines, the vocabulary, the client and the command. */
 export const plainAreas: ReadonlySet<string> = new Set(["runelog", "machine", "rune", "client", "cli"])
 

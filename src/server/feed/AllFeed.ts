@@ -5,8 +5,8 @@
 import { limits } from "../../wire/WireLimits.ts"
 import { wireErrorOfRejection } from "../operations/Failures.ts"
 import { BadRequest, NotFound } from "../operations/OperationErrors.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 import { ConversationFeed, type Reader } from "./ConversationFeed.ts"
 import { caughtUpFrame, type Membership, type ReadingOptions, readingOf } from "./Feeds.ts"
 import { filterKey, type RuneFilter } from "./Filter.ts"
@@ -338,7 +338,7 @@ const cursorBeyond = (message: string, head: number) => new BadRequest(message, 
 
 /** Says of one conversation that it does not come, or not from where it was asked for; the others go on. */
 const errorFrame = (about: { readonly sub: string; readonly conversation_id: string }, error: unknown): Buffer =>
-  textFrame(JSON.stringify({ ...about, error: wireErrorOfRejection(error) }))
+  pushedFrame({ ...about, error: wireErrorOfRejection(error) })
 
 /** What a follower has of a conversation that shows a sign of life for the first time. */
 const startOf = ({ isBackfilling, request }: Follower, conversationId: string, firstEventId: number): Start => {

@@ -3,8 +3,8 @@
 // each thing once there is room, and is sent away when there is none for too long.
 import { attentionSummary } from "../../conversation/Summary.ts"
 import { limits } from "../../wire/WireLimits.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import { type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 
 type State = Parameters<typeof attentionSummary>[0]
 type Item = ReturnType<typeof attentionSummary>[number]
@@ -169,5 +169,5 @@ const lastWord = (before: News | undefined, now: News): News =>
 
 const frameOf = ({ change, item }: News): Buffer => {
   const attention: Item = JSON.parse(item)
-  return textFrame(JSON.stringify({ sub: "*", attention: { change, ...attention } }))
+  return pushedFrame({ sub: "*", attention: { change, ...attention } })
 }

@@ -4,8 +4,9 @@
 // Promise to each reader: every rune after its cursor once, in order, or an explicit gap.
 import type { Frame, Page, RawPage } from "../../conversation/Reading.ts"
 import { limits } from "../../wire/WireLimits.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
-import { frameAll, textFrame } from "../socket/WebSocketFrame.ts"
+import { frameAll } from "../socket/WebSocketFrame.ts"
 import { CatchUpPages, type Content, type SharedPage } from "./CatchUpPages.ts"
 import type { PageBuffers } from "./PageBuffers.ts"
 import { turnAfterEmptyPage } from "./ReadProgress.ts"
@@ -229,7 +230,7 @@ export class ConversationFeed {
   private gap(from: number, to: number): Buffer {
     const { conversationId, name } = this.options
     const gap = { ...(conversationId === undefined ? {} : { conversation_id: conversationId }), from, to }
-    return textFrame(JSON.stringify({ sub: name, gap: { ...gap, reason: "thinned" } }))
+    return pushedFrame({ sub: name, gap: { ...gap, reason: "thinned" } })
   }
 }
 

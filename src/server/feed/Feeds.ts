@@ -2,8 +2,8 @@
 // name on the wire, which is what lets them share its bytes.
 import { privacyRank } from "../../rune/Envelope.ts"
 import type { ConversationStore } from "../operations/Context.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import type { SocketSink } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 import { ConversationFeed, type ConversationFeedOptions, type Reader } from "./ConversationFeed.ts"
 import { acceptsFrame, filterKey, type RuneFilter } from "./Filter.ts"
 import type { PageBuffers } from "./PageBuffers.ts"
@@ -61,8 +61,7 @@ export const readingOf = (
   }
 }
 
-export const caughtUpFrame = (sub: string, head: number): Buffer =>
-  textFrame(`{"sub":${JSON.stringify(sub)},"caught_up":{"head":${head}}}`)
+export const caughtUpFrame = (sub: string, head: number): Buffer => pushedFrame({ sub, caught_up: { head } })
 
 export class Feeds {
   private readonly options: FeedsOptions

@@ -1,7 +1,8 @@
 // Text of a model as it comes, for those who asked to see it before it is durable. Best effort: whoever has no room in
 // the socket misses it, and the runes bring it all the same.
+
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import { hasRoom, type SocketSink } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 
 export interface LiveText {
   readonly conversation_id: string
@@ -31,11 +32,11 @@ export class Live {
 
   tell({ conversation_id: conversationId, ...live }: LiveText): void {
     for (const { sink, sub } of this.listeners.get(conversationId) ?? []) {
-      if (sink.isOpen() && hasRoom(sink)) sink.write(textFrame(JSON.stringify({ sub, live })))
+      if (sink.isOpen() && hasRoom(sink)) sink.write(pushedFrame({ sub, live }))
     }
     for (const { sink, sub } of this.listeners.get("*") ?? []) {
-      const frame = { sub, live: { conversation_id: conversationId, ...live } }
-      if (sink.isOpen() && hasRoom(sink)) sink.write(textFrame(JSON.stringify(frame)))
+      const told = { conversation_id: conversationId, ...live }
+      if (sink.isOpen() && hasRoom(sink)) sink.write(pushedFrame({ sub, live: told }))
     }
   }
 }

@@ -7,8 +7,8 @@ import { limits } from "../../wire/WireLimits.ts"
 import { type ConversationStore, type Principal, visibilityCap } from "../operations/Context.ts"
 import { wireErrorOfRejection } from "../operations/Failures.ts"
 import { BadRequest, LimitExceeded, NotFound } from "../operations/OperationErrors.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import type { SocketSink } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 import type { AllFeed } from "./AllFeed.ts"
 import type { Attention } from "./AttentionFeed.ts"
 import type { Feeds, Membership } from "./Feeds.ts"
@@ -162,7 +162,7 @@ export class Subscriptions {
   private end(sub: string, error: unknown): void {
     this.open.get(sub)?.()
     this.open.delete(sub)
-    if (this.sink.isOpen()) this.sink.write(textFrame(JSON.stringify({ sub, error: wireErrorOfRejection(error) })))
+    if (this.sink.isOpen()) this.sink.write(pushedFrame({ sub, error: wireErrorOfRejection(error) }))
   }
 
   private filterOf(fields: Subscribe): RuneFilter {

@@ -4,8 +4,8 @@ import type { Page } from "../../conversation/Reading.ts"
 import { type DerivedView, makeView, runeIn, type ViewFold } from "../../conversation/Views.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import type { ConversationStore } from "../operations/Context.ts"
+import { pushedFrame } from "../socket/PushedFrame.ts"
 import { hasRoom, type SocketSink, waitForRoom } from "../socket/SocketSink.ts"
-import { textFrame } from "../socket/WebSocketFrame.ts"
 import { caughtUpFrame } from "./Feeds.ts"
 import { acceptsKind, type RuneFilter } from "./Filter.ts"
 import { hasMore } from "./ReadProgress.ts"
@@ -95,7 +95,7 @@ export class ViewReader {
       const events = this.fold(rune)
       const isSeen = filter.visibility === "internal" || rune.visibility === "public"
       if (rune.event_id <= cursor || !isSeen || !this.accepts(rune.kind)) continue
-      for (const event of events) frames.push(textFrame(JSON.stringify({ sub, event })))
+      for (const event of events) frames.push(pushedFrame({ sub, event }))
     }
     if (frames.length > 0) sink.write(Buffer.concat(frames))
   }

@@ -3,6 +3,7 @@
 import type { Duplex } from "node:stream"
 import { WebSocket } from "ws"
 import { closeCodes, type WireError } from "../../wire/Codes.ts"
+import type { ErrorFrame, HelloFields, WelcomeFrame } from "../../wire/Frames.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { type Following, Subscriptions } from "../feed/Subscriptions.ts"
 import type { Principal } from "../operations/Context.ts"
@@ -159,7 +160,8 @@ export class Connection {
   }
 
   private fail(id: string | null, error: WireError): void {
-    this.send(JSON.stringify({ id, error }))
+    const frame: ErrorFrame = { id, error }
+    this.send(JSON.stringify(frame))
   }
 
   private receive(data: Buffer, isBinary: boolean): void {
@@ -209,7 +211,7 @@ export class Connection {
   }
 
   private hello(value: Readonly<Record<string, unknown>>): void {
-    const { protocol, ticket, token } = value
+    const { protocol, ticket, token }: HelloFields = value
     const id = idOf(value)
     const known =
       this.principal ??
@@ -234,7 +236,8 @@ export class Connection {
     this.subscriptions ??= new Subscriptions(this.host.following, this.sink, known)
     const { name: principal, role } = known
     const { limits } = this.host
-    this.send(JSON.stringify({ id, ok: { protocol: 1, server: this.host.serverName, principal, role, limits } }))
+    const welcome: WelcomeFrame = { id, ok: { protocol: 1, server: this.host.serverName, principal, role, limits } }
+    this.send(JSON.stringify(welcome))
   }
 
   private async answer(request: Request): Promise<void> {

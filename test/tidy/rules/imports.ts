@@ -2,7 +2,7 @@
 import type { Rule } from "../Rule.ts"
 import { isListed } from "../Rule.ts"
 import { type Finding, importsOf, isProduct, resolveImport, type SourceFile } from "../Source.ts"
-import { directions, entryPoints, freeBuiltins, freePackages, mayImport, permissions, schemaOnly } from "../tables.ts"
+import { directions, entryPoints, freeBuiltins, freePackages, mayImport, permissions } from "../tables.ts"
 
 /** "runelog/Frame.ts" → runelog, "src/rune/Ids.ts" → rune, "src/main.ts" → main. */
 export const areaOf = (path: string): string => {
@@ -155,9 +155,7 @@ export const unreachable = (files: ReadonlyArray<SourceFile>): ReadonlyArray<str
 const nothingUnreachable: Rule = {
   name: "every source file is reached from an entry of the package",
   check: (files) =>
-    unreachable(files)
-      .filter((path) => !schemaOnly.has(path))
-      .map((path) => ({ path, fact: "no entry leads here: connect it, or move it under test/" })),
+    unreachable(files).map((path) => ({ path, fact: "no entry leads here: connect it, or move it under test/" })),
   broken: [
     {
       tree: { "src/main.ts": "// entry", "src/rune/A.ts": "export {}" },

@@ -115,6 +115,7 @@ export class DescriptorsScarce extends Data.TaggedError("DescriptorsScarce")<{ r
 
 /** The failure a client is told about; nothing for a defect. */
 export const failureOf = (error: unknown): WireFailure | undefined => {
-  if (isWireFailure(error)) return error
-  return error instanceof Error && isScarce(error) ? new DescriptorsScarce({ cause: error }) : undefined
+  const isTold = isWireFailure(error) && error.wireCode !== "internal"
+  if (!isTold && error instanceof Error && isScarce(error)) return new DescriptorsScarce({ cause: error })
+  return isWireFailure(error) ? error : undefined
 }

@@ -153,6 +153,13 @@ describe("an error of the wire", () => {
     expect(wireErrorOfRejection(new ConversationUnreadable({ conversation_id, after: 3, cause }))).toMatchObject(retry)
   })
 
+  it("asks to try again where a failure without a code of its own was caused by it", () => {
+    const cause = Object.assign(new Error("too many open files"), { code: "EMFILE" })
+    const error = new runelogErrors.SyncFailed({ path: "p", cause })
+    const retry = { code: "busy", message: error.message, data: { retry_after_ms: 1_000 } }
+    expect(wireErrorOfRejection(error)).toEqual(retry)
+  })
+
   it("does not ask to try again where the writer is poisoned for want of a descriptor", () => {
     const scarce = Object.assign(new Error("too many open files"), { code: "EMFILE" })
     const cause = new runelogErrors.WriterPoisoned({ path: "p", cause: scarce })

@@ -66,7 +66,7 @@ const isSameOwner = (directory: Handle, { uid }: FileFacts): boolean => director
 /** The directory of a linked worktree: it names the worktree, and lies in the repository it is of. */
 const linkedAt = (handles: Handles, own: Handle, work: Handle): GitPlace | undefined => {
   const back = textIn(own, "gitdir")
-  if (basename(dirname(own.path)) !== "worktrees" || textIn(own, "commondir") !== "..") return undefined
+  if (basename(dirname(own.path)) !== "worktrees" || textIn(own, "commondir") !== "../..") return undefined
   if (back === undefined || resolve(own.path, back) !== join(work.path, ".git")) return undefined
   const git = handles.walk(dirname(dirname(own.path)))
   return isGitDirectory(git) ? { _tag: "Linked", git, own } : undefined

@@ -9,7 +9,7 @@ import { sandboxLimits } from "./SandboxLimits.ts"
 
 /** For Git the same as no file at all; but one that is there can be protected. */
 const itself = "."
-const fromWorktree = ".."
+const fromWorktree = "../.."
 
 const refuseLink = (directory: Handle, name: string): FileFacts | undefined => {
   const facts = directory.look(name)

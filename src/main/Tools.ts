@@ -134,7 +134,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
-  const book = openPolicyFile({ path: join(dataDirectory, "policy.json"), ...heard })
+  const book = openPolicyFile({ path: join(dataDirectory, "policy.json"), nowMs: () => Date.now(), ...heard })
   const { homeDirectory: home, variables } = options.environment
   const path = variables["PATH"] ?? ""
   const check = workspaceCheck({ home })

@@ -60,49 +60,52 @@ export interface PolicyFile {
   readonly learn: (rule: unknown) => Promise<void>
 }
 
-const lookEveryMs = 500
+/** File systems stamp changes with a coarse clock: a file this young may change again without looking different. */
+const settledAfterMs = 2_000
 
 type Loaded =
   | { readonly _tag: "Read"; readonly file: PolicyDocument; readonly all: ReadonlyArray<unknown> }
   | { readonly _tag: "Unreadable"; readonly reason: string; readonly all: ReadonlyArray<unknown> }
 
+/** What a file looks like from outside; one that looks different has changed. */
+export interface FileStamp {
+  readonly text: string
+  readonly changedMs: number
+}
+
 const noFile: PolicyDocument = { rules: [], learnt: [] }
 
 export interface PolicyFileOptions {
   readonly path: string
-  readonly monotonicMs?: () => number
+  readonly nowMs: () => number
+  /** What the machine says of a file, unless told. */
+  readonly stampOf?: (path: string) => FileStamp
   /** Told once for every state of the file that cannot be read. */
   readonly onUnreadable?: (reason: string) => void
 }
 
 class FileBook implements PolicyFile {
   private readonly options: PolicyFileOptions
-  private readonly monotonicMs: () => number
   private loaded: Loaded = { _tag: "Read", file: noFile, all: [] }
   private stamp = ""
-  private lookedMs = Number.NEGATIVE_INFINITY
+  private isSettled = false
   private writing: Promise<void> = Promise.resolve()
 
   constructor(options: PolicyFileOptions) {
     this.options = options
-    this.monotonicMs = options.monotonicMs ?? (() => performance.now())
   }
 
+  /** The file is looked at each time: a rule holds for the next call, not for one some time later. */
   get rules(): ReadonlyArray<unknown> {
-    const nowMs = this.monotonicMs()
-    if (nowMs - this.lookedMs >= lookEveryMs) {
-      this.lookedMs = nowMs
-      this.look()
-    }
-    return this.loaded.all
-  }
-
-  private look(): void {
-    const stamp = stampOf(this.options.path)
-    if (stamp === this.stamp) return
+    const { changedMs, text: stamp } = (this.options.stampOf ?? stampOf)(this.options.path)
+    if (stamp === this.stamp && this.isSettled) return this.loaded.all
     this.stamp = stamp
+    this.isSettled = this.options.nowMs() - changedMs > settledAfterMs
+    const before = this.loaded
     this.loaded = this.load()
-    if (this.loaded._tag === "Unreadable") this.options.onUnreadable?.(this.loaded.reason)
+    if (this.loaded._tag === "Unreadable" && this.loaded.reason !== reasonOf(before))
+      this.options.onUnreadable?.(this.loaded.reason)
+    return this.loaded.all
   }
 
   private load(): Loaded {
@@ -135,7 +138,6 @@ class FileBook implements PolicyFile {
     if (learnt.some((one) => meaningOf(one) === meaning)) return
     const kept = [...learnt, rule].slice(-policyLimits.learntMax)
     await replaceFile(this.options.path, `${JSON.stringify({ ...rest, learnt: kept }, null, 2)}\n`)
-    this.lookedMs = Number.NEGATIVE_INFINITY
   }
 }
 
@@ -145,12 +147,15 @@ const meaningOf = (rule: unknown): string => {
   return canonicalJson(meaning)
 }
 
-const stampOf = (path: string): string => {
+const reasonOf = (loaded: Loaded): string | undefined => (loaded._tag === "Unreadable" ? loaded.reason : undefined)
+
+/** The time of change, which unlike that of modification nobody can set. */
+const stampOf = (path: string): FileStamp => {
   try {
-    const { ino, mtimeMs, size } = statSync(path)
-    return `${ino} ${mtimeMs} ${size}`
+    const { ctimeMs, ctimeNs, ino, size } = statSync(path, { bigint: true })
+    return { text: `${ino} ${ctimeNs} ${size}`, changedMs: Number(ctimeMs) }
   } catch (error) {
-    return `none ${(error as NodeJS.ErrnoException).code}`
+    return { text: `none ${(error as NodeJS.ErrnoException).code}`, changedMs: Number.NEGATIVE_INFINITY }
   }
 }
 

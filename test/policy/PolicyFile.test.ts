@@ -5,25 +5,23 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { evaluate } from "#src/policy/Evaluate.ts"
-import { openPolicyFile, PolicyUnreadable, readPolicyFile } from "#src/policy/PolicyFile.ts"
+import { type FileStamp, openPolicyFile, PolicyUnreadable, readPolicyFile } from "#src/policy/PolicyFile.ts"
 import { policyLimits } from "#src/policy/PolicyLimits.ts"
 import type { PolicyQuestion } from "#src/policy/PolicyPort.ts"
+import { reportCount } from "../support/counts.ts"
 
 let directory = ""
 let path = ""
-let nowMs = 0
 let heard: Array<string> = []
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "echs-policy-"))
   path = join(directory, "policy.json")
-  nowMs = 0
   heard = []
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-const open = () =>
-  openPolicyFile({ path, monotonicMs: () => (nowMs += 1000), onUnreadable: (reason) => void heard.push(reason) })
+const open = () => openPolicyFile({ path, nowMs: () => Date.now(), onUnreadable: (reason) => void heard.push(reason) })
 
 const rule = (word: string) => ({ decision: "allow", tool: "bash", command: [word], workspace: "/srv/x" })
 
@@ -98,7 +96,7 @@ describe("the rules of a server", () => {
     const book = open()
     const verdict = evaluate({ ...question, rules: book.rules })
     expect(verdict.verdict).toBe("ask")
-    expect(book.rules).toHaveLength(1)
+    for (let look = 0; look < 5; look += 1) expect(book.rules).toHaveLength(1)
     expect(heard).toHaveLength(1)
     await expect(book.learn(rule("ls"))).rejects.toBeInstanceOf(PolicyUnreadable)
     expect(readFileSync(path, "utf8")).toBe(text)
@@ -118,5 +116,26 @@ describe("the rules of a server", () => {
     expect(evaluate({ ...question, rules: book.rules }).verdict).toBe("deny")
     rmSync(path)
     expect(evaluate({ ...question, rules: book.rules }).verdict).toBe("allow")
+  })
+
+  it("follow changes that come as fast as files can be written, also to a file of the same size", () => {
+    // As on a file system whose clock ticks slowly.
+    const stampOf = (): FileStamp => ({ text: "the same", changedMs: 1_000 })
+    const book = openPolicyFile({ path, nowMs: () => 1_500, stampOf })
+    const changes = 500
+    for (let change = 0; change < changes; change += 1) {
+      const decision = change % 2 === 0 ? "deny" : "ask"
+      const text = JSON.stringify({ rules: [{ decision, tool: "bash" }] })
+      writeFileSync(path, text.padEnd(60))
+      expect(evaluate({ ...question, rules: book.rules }).verdict).toBe(decision)
+    }
+    reportCount("changes of a policy file, each holding for the next call", changes)
+  })
+
+  it("are not read again when they have been as they are for a while", () => {
+    writeFileSync(path, JSON.stringify({ rules: [{ decision: "deny", tool: "bash" }] }))
+    const later = openPolicyFile({ path, nowMs: () => Date.now() + 60_000 })
+    const rules = later.rules
+    expect(later.rules).toBe(rules)
   })
 })

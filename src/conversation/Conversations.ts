@@ -117,11 +117,13 @@ export class Conversations {
   private readonly timers = new Set<NodeJS.Timeout>()
   private readonly saving = new Set<Promise<void>>()
   private readonly thinning: Thinning
+  private readonly residentMax: number
   private sweeper: NodeJS.Timeout | undefined
   private closing: Promise<void> | undefined
 
   constructor(options: ConversationsOptions) {
     this.options = options
+    this.residentMax = options.residentMax ?? limits.residentMax
     const { clock, ids, intensity, log: sink, mailboxMax = limits.mailboxMax, runFork } = options
     this.thinning = new Thinning({
       thinner: sink.thinner ?? noThinner,
@@ -219,9 +221,14 @@ export class Conversations {
     return answer
   }
 
-  /** The state of a conversation; read it, and do not keep it across an await. Looking starts nothing. */
-  state(conversationId: string): Promise<ConversationState> {
-    return this.pinned(conversationId, async () => (await this.find(conversationId)).state)
+  /** A conversation in memory, brought there if need be. Looking starts nothing. */
+  look(conversationId: string): Promise<LoadedConversation> {
+    return this.pinned(conversationId, () => this.find(conversationId))
+  }
+
+  /** Its state, which may be ahead of the log; read it, and do not keep it across an await. */
+  async state(conversationId: string): Promise<ConversationState> {
+    return (await this.look(conversationId)).state
   }
 
   /** Keeps a conversation in memory while somebody who asked for it has not yet spoken to it. */
@@ -328,10 +335,6 @@ export class Conversations {
     this.sweepLater()
     if (this.loaded.size > this.residentMax) this.evict()
     return resident
-  }
-
-  private get residentMax(): number {
-    return this.options.residentMax ?? limits.residentMax
   }
 
   private forget(resident: LoadedConversation): void {

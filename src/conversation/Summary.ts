@@ -84,3 +84,12 @@ export const summaryOf = (state: ConversationState) => ({
 })
 
 export type ConversationSummary = ReturnType<typeof summaryOf>
+
+/** The calls that have no result yet, and the event up to which this is so. */
+export const openCallsOf = ({ calls, head, session }: ConversationState) => ({
+  head,
+  status: session.status,
+  open: calls
+    .filter((call) => call.result === null)
+    .map((call) => ({ call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments }))
+})

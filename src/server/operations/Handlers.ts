@@ -2,6 +2,7 @@
 // conversation, and answers only when what it caused is durable.
 import type { Submitted } from "../../conversation/Actor.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
+import { durableAnswer } from "../../conversation/DurableAnswer.ts"
 import { agentSummary, approvalItems, attentionSummary, summaryOf } from "../../conversation/Summary.ts"
 import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import type { AgentId } from "../../rune/Ids.ts"
@@ -117,7 +118,7 @@ const fromWaiting = async <Item>(
 
 const listApprovals: Handler<"approval.list"> = async (fields, context) => {
   const { conversation_id: id } = fields
-  if (id !== undefined) return { items: approvalItems(await context.conversations.state(id)) }
+  if (id !== undefined) return durableAnswer(context.conversations, id, (state) => ({ items: approvalItems(state) }))
   return fromWaiting(context, approvalItems)
 }
 
@@ -173,9 +174,8 @@ const stats: Handler<"stats"> = async ({ conversation_id: id, window }, context)
   const since = window === undefined ? undefined : context.nowMs() - windowMs(window)
   const within = since === undefined ? {} : { window: await context.conversationStore.figuresSince(since, id) }
   if (id === undefined) return { ...context.figures(), providers: context.conversations.circuits(), ...within }
-  const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summaryOf(
-    await context.conversations.state(id)
-  )
+  const summary = await durableAnswer(context.conversations, id, summaryOf)
+  const { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage } = summary
   return { agents_alive, cost_usd, last_event_id, tool_calls, turns, usage, ...within }
 }
 
@@ -190,7 +190,7 @@ export const handlers: HandlerTable = {
   "conversation.list": async ({ limit, ...query }, context) => ({
     ...(await context.conversationStore.list({ ...query, limit: Math.min(limit ?? 50, limits.listMax) }))
   }),
-  "conversation.get": async ({ conversation_id: id }, context) => summaryOf(await context.conversations.state(id)),
+  "conversation.get": ({ conversation_id: id }, context) => durableAnswer(context.conversations, id, summaryOf),
   "conversation.prompt": ({ agent_id: agentId, conversation_id: id }, context) => context.prompts.show(id, agentId),
   "conversation.pause": ({ conversation_id: id, reason }, context) =>
     eventOf(submit(context, id, { _tag: "Pause", reason: reasonOf(reason, "asked for") })),
@@ -243,10 +243,10 @@ export const handlers: HandlerTable = {
     eventOf(
       submit(context, id, { _tag: "KillAgent", agent_id, reason: reasonOf(reason, "asked for"), force: force ?? false })
     ),
-  "agent.list": async ({ conversation_id: id }, context) => {
-    const state = await context.conversations.state(id)
-    return { items: state.agents.map((agent) => agentSummary(state, agent)) }
-  },
+  "agent.list": ({ conversation_id: id }, context) =>
+    durableAnswer(context.conversations, id, (state) => ({
+      items: state.agents.map((agent) => agentSummary(state, agent))
+    })),
   "budget.set": setBudget,
   "attention.list": (_fields, context) => fromWaiting(context, attentionSummary),
   "tool.register": registerTools,

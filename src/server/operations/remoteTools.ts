@@ -3,7 +3,9 @@
 // late or again, also in another life of the server, is told how the call ended first.
 
 import type { RegistryAnswer } from "../../contract/RemoteTools.ts"
+import { durableAnswer } from "../../conversation/DurableAnswer.ts"
 import type { EndedCall } from "../../conversation/EndedCall.ts"
+import { openCallsOf } from "../../conversation/Summary.ts"
 import type { AnswerOf } from "../../wire/Answers.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
@@ -35,14 +37,11 @@ export const registerTools = async (
   context: OperationContext
 ): Promise<AnswerOf<"tool.register">> => {
   const { desk, owner } = registryOf(context)
-  const { calls, head, session } = await context.conversations.state(id)
-  if (over.has(session.status))
-    throw new InvalidState(`the conversation is ${session.status}`, { state: session.status })
+  const { head, open, status } = await durableAnswer(context.conversations, id, openCallsOf)
+  if (over.has(status)) throw new InvalidState(`the conversation is ${status}`, { state: status })
+  // After the look: whatever started since then waits, or follows from that event on.
   const { tools: names, waiting } = accepted(desk.register(id, owner, tools))
-  const open = calls
-    .filter((call) => call.result === null && names.includes(call.tool_name))
-    .map((call) => ({ call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments }))
-  return { event_id: head, tools: names, open, waiting }
+  return { event_id: head, tools: names, open: open.filter((call) => names.includes(call.tool_name)), waiting }
 }
 
 interface RemoteAnswer {

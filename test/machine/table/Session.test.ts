@@ -55,6 +55,20 @@ describe("a conversation", () => {
     expect(checkInvariants(story.runes)).toEqual([])
   })
 
+  it("that is paused still takes runes of the system, settings and messages, and starts no turn for them", () => {
+    const story = new Story().ready()
+    story.run({ _tag: "Pause", reason: "lunch" })
+    const before = story.runes.length
+    story.run({ _tag: "RecordSystemError", payload: payloads["system.error"] })
+    story.run({ _tag: "UpdateConfig", changes: { title: "t" } })
+    story.post("later")
+    expect(story.kinds.slice(before)).toEqual(["system.error", "config.updated", "turn.queued"])
+    expect(story.state.session.status).toBe("paused")
+    expect(story.effects).toEqual([])
+    expect(story.refused({ _tag: "RetryTurn" }).code).toBe("invalid_state")
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
   it("suspends: nothing starts, what runs may finish, and it goes on after", () => {
     const story = new Story().inBatch(callItem("a", readTool), callItem("b", readTool), callItem("c", readTool))
     story.start("call_1")

@@ -3,9 +3,9 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { ResponseItem } from "#src/machine/Command.ts"
 import { assembleRequest, compactionPoints, type RequestMessage, toolContent } from "#src/machine/view/Request.ts"
-import type { AgentId, CallId } from "#src/rune/Ids.ts"
+import type { AgentId, CallId, HookRunId } from "#src/rune/Ids.ts"
 import { seedFor } from "../../support/seed.ts"
-import { callItem, readTool, Story, shellTool, textItem } from "../../support/story.ts"
+import { callItem, readTool, Story, shellTool, textItem, writeTool } from "../../support/story.ts"
 import { expectWellFormed } from "../../support/wellFormed.ts"
 
 const messages = (story: Story): ReadonlyArray<RequestMessage> => assembleRequest(story.state, story.agent)
@@ -99,6 +99,24 @@ describe("a request", () => {
         { type: "tool_call", native }
       ]
     })
+  })
+
+  it("holds nothing of what hooks printed", () => {
+    const story = new Story().inBatch(callItem("write", writeTool))
+    story.start("call_1")
+    story.finish("call_1", "written")
+    story.settle([
+      { hook_name: "lint", failure_policy: { type: "warn_continue" }, timeout_ms: 9, effect_class: "pure" }
+    ])
+    const hook = { hook_run_id: "hookrun_1" as HookRunId }
+    story.run({ _tag: "StartHook", ...hook })
+    const output = "line 7 is too long"
+    story.run({ _tag: "FinishHook", ...hook, status: "failed", exit_code: 1, output, duration_ms: 1 })
+    expect(story.runes.find(({ kind }) => kind === "hook.completed")?.payload).toMatchObject({ output })
+    expect(story.effects).toEqual(["CallModel"])
+    const sent = JSON.stringify(messages(story))
+    expect(sent).toContain("written")
+    for (const word of [output, "lint"]) expect(sent).not.toContain(word)
   })
 
   it("keeps partial words and cancelled calls of an interrupted turn", () => {

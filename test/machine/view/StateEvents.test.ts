@@ -3,7 +3,9 @@
  * lists: completions before the change they lead to, an error before its state.
  */
 import { describe, expect, it } from "vitest"
+import type { ResponseItem } from "#src/machine/Command.ts"
 import { evolve } from "#src/machine/evolve/Evolve.ts"
+import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
 import { emptyConversation } from "#src/machine/State.ts"
 import type { StateEvent } from "#src/machine/view/StateEvent.ts"
 import {
@@ -13,6 +15,7 @@ import {
   stateProjectionOf
 } from "#src/machine/view/StateEvents.ts"
 import type { AgentId, CallId, HookRunId } from "#src/rune/Ids.ts"
+import type { HookFailurePolicy } from "#src/rune/kinds/shared.ts"
 import { reportCount } from "../../support/counts.ts"
 import { randomFrom, seedFor } from "../../support/seed.ts"
 import { callItem, readTool, Story, shellTool, textItem, writeTool } from "../../support/story.ts"
@@ -273,6 +276,167 @@ describe("state events", () => {
       "state_changed(Stopping -> Stopped, harness_exited)",
       "session_changed(active -> closing)"
     ])
+  })
+
+  const failing = { error_type: "overloaded", message: "m", retryable: true, source: "harness" } as const
+  const begun = (item: ResponseItem): Story => new Story().inBatch(item)
+  const crashed = (): Story => {
+    const story = begun(callItem("read", readTool))
+    story.start("call_1")
+    story.run({ _tag: "CrashCall", call_id: "call_1" as CallId, message: "died" })
+    return story
+  }
+  const hooked = (policy: HookFailurePolicy): Story => {
+    const story = begun(callItem("write", writeTool))
+    story.start("call_1")
+    story.finish("call_1")
+    story.settle([{ ...hook, failure_policy: policy }])
+    story.run({ _tag: "StartHook", hook_run_id: hookRun })
+    return story
+  }
+  const asked = (): Story => {
+    const story = new Story().ready()
+    story.post("go")
+    story.request()
+    return story
+  }
+
+  it.each<readonly [string, string, () => Story]>([
+    ["Starting", "an agent that is not up yet", () => new Story().create()],
+    ["Ready", "an agent at rest", () => new Story().ready()],
+    ["CallingLlm", "a model that speaks", asked],
+    [
+      "ProcessingResponse",
+      "an answer that is being read",
+      () => {
+        const story = asked()
+        story.tell("turn.assistant_final", { content: "", items: [{ type: "tool_call", call_id: "call_1" as CallId }] })
+        return story
+      }
+    ],
+    ["ExecutingTools", "a tool that runs", () => begun(callItem("read", readTool))],
+    ["PostToolsHook", "a hook that runs", () => hooked({ type: "warn_continue" })],
+    [
+      "Error",
+      "a model call that waits for its retry",
+      () => {
+        const story = asked()
+        story.run({ _tag: "FailModelCall", agent_id: story.root, error: failing })
+        return story
+      }
+    ],
+    ["Error", "a tool that waits for its retry", crashed],
+    [
+      "Error",
+      "a hook that waits for its retry",
+      () => {
+        const story = hooked({ type: "retry", max_attempts: 2, delay_ms: 9 })
+        story.run({ _tag: "FinishHook", hook_run_id: hookRun, status: "failed", duration_ms: 1 })
+        return story
+      }
+    ]
+  ])("go from %s to Stopping when %s is stopped, and nowhere but to Stopped after that", (from, _what, begin) => {
+    const story = begin()
+    const before = story.state.head
+    story.run({ _tag: "Close", reason: "enough" })
+    story.run({ _tag: "FinishClosing" })
+    expect(lines(story, before).filter((one) => one.startsWith("state_changed"))).toEqual([
+      `state_changed(${from} -> Stopping, stop_requested)`,
+      "state_changed(Stopping -> Stopped, harness_exited)"
+    ])
+    expect(story.effects).toEqual([])
+    expect(checkInvariants(story.runes)).toEqual([])
+    for (const command of [
+      { _tag: "RetryDue", agent_id: story.root },
+      { _tag: "RetryTurn" },
+      { _tag: "PostMessage", content: "more", mode: "queue" }
+    ] as const)
+      expect(["invalid_state", "not_found"]).toContain(story.refused(command).code)
+  })
+
+  it("tell a hook's run in full", () => {
+    const story = hooked({ type: "warn_continue" })
+    story.run({
+      _tag: "FinishHook",
+      hook_run_id: hookRun,
+      status: "failed",
+      duration_ms: 1,
+      error: { code: "x", message: "bad" }
+    })
+    const [queued, running, failed] = stateEvents(story.runes).filter((event) => event.type === "hook_lifecycle")
+    const [run] = stateEvents(story.runes).flatMap((event) => (event.type === "tool_lifecycle" ? [event.runId] : []))
+    const at = { sessionId: story.conversationId, agentId: story.root, runId: "hookrun_1", hookName: "lint" }
+    expect(queued).toMatchObject({ ...at, status: "Queued", attempt: 0, toolRunIds: [] })
+    expect(running).toMatchObject({ ...at, status: "Running", attempt: 1, toolRunIds: [run] })
+    expect(running).not.toHaveProperty("finishedAtMs")
+    expect(failed).toMatchObject({
+      ...at,
+      status: "Failed",
+      attempt: 1,
+      toolRunIds: [run],
+      startedAtMs: running?.startedAtMs,
+      finishedAtMs: story.runes.find(({ kind }) => kind === "hook.completed")?.ts_ms,
+      error: "bad",
+      errorCode: "x"
+    })
+  })
+
+  it("tell an error in full", () => {
+    const story = asked()
+    story.run({ _tag: "FailModelCall", agent_id: story.root, error: { ...failing, message: "busy" } })
+    expect(stateEvents(story.runes).find((event) => event.type === "session_error")).toEqual({
+      eventId: `${story.state.head}.0`,
+      timestampMs: story.runes.at(-1)?.ts_ms,
+      sessionId: story.conversationId,
+      agentId: story.root,
+      type: "session_error",
+      code: "harness_failed",
+      detail: "overloaded",
+      message: "busy",
+      retryable: true,
+      source: "harness"
+    })
+  })
+
+  it("keep one stream through a turn, whatever it asks for, and have another for the next", () => {
+    const story = begun(callItem("read", readTool))
+    story.start("call_1")
+    story.finish("call_1")
+    story.settle()
+    story.request()
+    story.run({ _tag: "FailModelCall", agent_id: story.root, error: failing })
+    story.run({ _tag: "RetryDue", agent_id: story.root })
+    story.request()
+    story.respond([textItem("done")])
+    story.post("again")
+    const streams = stateEvents(story.runes).flatMap((event) =>
+      event.type === "state_changed" && event.streamId !== undefined ? [event.streamId] : []
+    )
+    expect(streams).toHaveLength(8)
+    expect(new Set(streams.slice(0, -1))).toEqual(new Set(["turn_1"]))
+    expect(streams.at(-1)).toBe("turn_2")
+  })
+
+  it("name a reason that is on the list for every change, in random lives", () => {
+    const designed = "user_input stream_completed tools_requested tools_completed hooks_completed stop_requested"
+    const own = "harness_exited spawn_requested harness_ready error retry_timeout retries_exhausted interrupted"
+    const reasons = new Set([...designed.split(" "), ...own.split(" ")])
+    const seed = seedFor("reasons of state changes")
+    let changes = 0
+    for (let walk = 0; walk < 25; walk += 1) {
+      const random = randomFrom(seed + walk)
+      const draw: Draw = (below) => Math.floor(random() * below)
+      const story = new Story().create()
+      for (let step = 0; step < 120; step += 1) takeStep(story, draw)
+      for (const event of stateEvents(story.runes)) {
+        if (event.type !== "state_changed") continue
+        expect(reasons, `walk ${seed + walk}, event ${event.eventId}`).toContain(event.reason)
+        expect(event.from, `walk ${seed + walk}, event ${event.eventId}`).not.toBe(event.to)
+        changes += 1
+      }
+    }
+    expect(changes).toBeGreaterThan(25)
+    reportCount("changes of state in random lives, each with its reason", changes)
   })
 
   it("carry the agent, also of a change that is about all of them", () => {

@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { Traces } from "#src/server/telemetry/Traces.ts"
 import { exampleRune } from "../../support/runeExamples.ts"
 import { always, say, scenarios, step, use } from "../../support/runtime/scenarios.ts"
-import { tool } from "../../support/runtime/tools.ts"
+import { effectTool, tool } from "../../support/runtime/tools.ts"
 import { startProcess } from "../../support/server/Process.ts"
 import { Socket } from "../../support/server/Socket.ts"
 import { useServers } from "../../support/server/TestServer.ts"
@@ -82,6 +82,42 @@ describe("traces", () => {
     expect(call.attributes).toContainEqual({ key: "gen_ai.tool.name", value: { stringValue: "look" } })
     expect(call.attributes).toContainEqual({ key: "gen_ai.conversation.id", value: { stringValue: id } })
     expect(call.status.code).toBe(1)
+  })
+
+  it("hold the hooks of a turn beside its model calls and its tools, under the same root", async () => {
+    const { endpoint, spans } = await collect()
+    const hook = { failure_policy: { type: "warn_continue" }, timeout_ms: 1000, effect_class: "pure" } as const
+    const server = await open({
+      otlpEndpoint: endpoint,
+      scenarios: scenarios({ write: [step(1, use("write", {})), always(say("done"))] }),
+      model: "scripted/write",
+      tools: [effectTool("write", async () => "written")],
+      hooks: {
+        choose: () => ["lint", "test"].map((hook_name) => ({ hook_name, ...hook })),
+        run: async (_state, { hook_name }) => ({ status: hook_name === "lint" ? "succeeded" : "failed" })
+      }
+    })
+    const socket = await server.connect()
+    const id = await socket.create()
+    await socket.ok("subscribe", { conversation_id: id })
+    await socket.ok("message.post", { conversation_id: id, content: "go" })
+    await socket.rune("turn.completed")
+    const metrics = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } })
+    expect(await metrics.text()).toMatch(/^hook_run_duration_ms_count 2$/m)
+    await server.close()
+    expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1)
+    const root = spans.find(({ name }) => name === "invoke_agent")!
+    const below = spans.filter((span) => span !== root)
+    expect(below.map(({ name }) => name).sort()).toEqual([
+      "chat write",
+      "chat write",
+      "execute_tool write",
+      "hook lint",
+      "hook test"
+    ])
+    for (const span of below) expect(span.parentSpanId).toBe(root.spanId)
+    const codes = ["hook lint", "hook test"].map((name) => spans.find((span) => span.name === name)?.status.code)
+    expect(codes).toEqual([1, 2])
   })
 
   it("keep their root when the server is killed in the middle of a turn", async () => {

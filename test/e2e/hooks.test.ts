@@ -2,12 +2,16 @@
 // Claude Code do what they do there. Method: a running server with its real tools and its real sandbox, scripted models,
 // files of hooks in the data directory and in the workspace, commands that are real programs.
 // Verifies: INV-HOOKS-NEVER-OVERLAP, INV-TURN-ORDER
+import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { trustFile } from "#src/config/HookFiles.ts"
+import { gitWorkspace } from "../support/autonomy/workplace.ts"
 import { type ExtendedOptions, type ExtendedServer, follow, put, useExtendedServers } from "../support/extended.ts"
+import { requirePart } from "../support/require.ts"
 import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
+import { bubblewrap } from "../support/sandbox.ts"
 import type { Json, Socket } from "../support/server/Socket.ts"
 import { isContainedHere } from "../support/worlds.ts"
 
@@ -148,6 +152,42 @@ describe("post-tool hooks", { timeout: 30_000 }, () => {
     expect(readFileSync(join(talk.workspace, "order"), "utf8")).toBe("2\n1\n")
     const order = kinds(talk).filter((kind) => kind.startsWith("hook."))
     expect(order).toEqual(["hook.started", "hook.completed", "hook.started", "hook.completed"])
+  })
+
+  it("commit what agents changed with the very file that the design shows, as whom the repository names", async () => {
+    const autoCommit = {
+      name: "auto_commit",
+      command: ["git", "commit", "-am", "Auto-commit"],
+      timeout_ms: 120_000,
+      failure_policy: { type: "fail_session" },
+      tool_filter: { type: "any_mutating" }
+    }
+    const talk = await begin({ hooks: { hooks: [autoCommit] }, files: { "note.txt": "before\n" } })
+    gitWorkspace(talk.workspace, {})
+    const git = (...args: ReadonlyArray<string>) =>
+      spawnSync("git", args, { cwd: talk.workspace, encoding: "utf8" }).stdout
+    git("config", "user.name", "ada")
+    git("config", "user.email", "ada@localhost")
+    await post(talk)
+    expect(payload(await talk.socket.rune("hook.completed"))).toMatchObject({ status: "succeeded", exit_code: 0 })
+    await talk.socket.rune("turn.completed")
+    expect(git("log", "-1", "--format=%an %s")).toBe("ada Auto-commit\n")
+    expect(git("show", "HEAD:note.txt")).toBe("hello\n")
+  })
+
+  it("reach nothing outside their workspace, as commands of agents do not", async (context) => {
+    requirePart(context, bubblewrap)
+    const outside = servers.directory()
+    put(join(outside, "secret.txt"), "a secret\n")
+    const script = `cat ${outside}/secret.txt; echo x > ${outside}/new.txt; cat /etc/shadow; true`
+    const talk = await begin({ hooks: { hooks: [hook("curious", `${script}; echo x > inside.txt`)] } })
+    await post(talk)
+    const done = payload(await talk.socket.rune("hook.completed"))
+    expect(done).toMatchObject({ status: "succeeded" })
+    expect(String(done["output"])).not.toContain("a secret")
+    expect(String(done["output"])).not.toMatch(/^root:/m)
+    expect(existsSync(join(outside, "new.txt"))).toBe(false)
+    expect(readFileSync(join(talk.workspace, "inside.txt"), "utf8")).toBe("x\n")
   })
 
   it("do not run after a batch that changed nothing", async () => {

@@ -112,6 +112,8 @@ describe("a rune", () => {
     ["turn.completed", { usage: { input_tokens: 1200, output_tokens: 5, usd: 0.5 } }, "1,200 → 5 tokens $0.50"],
     ["turn.error", { error_type: "overloaded", message: "later" }, "overloaded: later"],
     ["session.paused", { reason: "lunch" }, "lunch"],
+    ["hook.started", { hook_run_id: "hookrun_1", hook_name: "lint", call_ids: [], attempt: 1 }, "lint"],
+    ["hook.completed", { hook_run_id: "hookrun_1", status: "failed", duration_ms: 5 }, "failed"],
     ["future.kind", { a: 1, b: [2] }, "a=1 b=[2]"]
   ])("%s says so", (kind, payload, text) => {
     expect(runeText(rune(kind, payload)).text).toBe(text)

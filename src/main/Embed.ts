@@ -4,12 +4,12 @@
 import { resolve } from "node:path"
 import { type Environment, readEnvironment, readVersion } from "../config/Environment.ts"
 import { SettingInvalid, serverSettings } from "../config/Settings.ts"
-import type { LogLevel } from "../server/telemetry/Log.ts"
+import type { LogLevel } from "../contract/ServerLog.ts"
 import { type RunningServer, startServer as startWith } from "./Serve.ts"
 import { optionsOf } from "./ServeVerb.ts"
 
 export { SettingInvalid } from "../config/Settings.ts"
-export type { LogLevel } from "../server/telemetry/Log.ts"
+export type { LogLevel } from "../contract/ServerLog.ts"
 export { BindRefused, type RunningServer } from "./Serve.ts"
 
 export interface EmbedOptions {

@@ -1,8 +1,9 @@
 // Carries out one checked request for one principal: role, idempotency, handler, and what went wrong as an error of the
 // protocol. The same for a frame and for an HTTP request.
+
+import { describeError, type Log } from "../../contract/ServerLog.ts"
 import type { WireError } from "../../wire/Codes.ts"
 import { operations } from "../../wire/Operations.ts"
-import { describeError, type Log } from "../telemetry/Log.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
 import type { OperationContext, Principal } from "./Context.ts"
 import { wireErrorOfRejection } from "./Failures.ts"

@@ -1,13 +1,8 @@
 // What the server says of itself: one JSON object a line. Arguments of requests are left out unless debugging was asked
 // for, and credentials always.
-export type LogLevel = "debug" | "info" | "warn" | "error"
+import type { Log, LogLevel } from "../../contract/ServerLog.ts"
 
 export const logLevels: ReadonlyArray<LogLevel> = ["debug", "info", "warn", "error"]
-
-export interface Log {
-  readonly level: LogLevel
-  readonly write: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void
-}
 
 const secretNames = /^(token|ticket|authorization|api_key|password|secret)$/i
 
@@ -26,6 +21,3 @@ export const makeLog = (options: {
     options.writeLine(JSON.stringify(entry, withoutSecrets))
   }
 })
-
-export const describeError = (error: unknown): string =>
-  error instanceof Error ? `${error.name}: ${error.message}` : String(error)

@@ -1,7 +1,8 @@
 // What happens in conversations, in the log of the server: changes of state, runs of tools and hooks with their duration,
 // errors, and how outside agents ended. Names and figures only: what was said, and with which arguments, is not for it.
+
+import type { Log } from "../../contract/ServerLog.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
-import type { Log } from "./Log.ts"
 import type { SeenEvent } from "./Metrics.ts"
 
 type Fields = Readonly<Record<string, unknown>>

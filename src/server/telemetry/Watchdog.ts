@@ -3,8 +3,8 @@
 // own turns and no time, so that a process that was stopped, or a machine that slept, raises no alarm.
 import { url as debuggerUrl } from "node:inspector"
 import { Worker } from "node:worker_threads"
+import { describeError, type Log } from "../../contract/ServerLog.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { describeError, type Log } from "./Log.ts"
 
 /** What the thread is given. */
 export interface WatchdogWork {

@@ -4,8 +4,9 @@
 import { writeSync } from "node:fs"
 import type { Debugger, Session } from "node:inspector"
 import { workerData } from "node:worker_threads"
+import type { LogLevel } from "../../contract/ServerLog.ts"
 import { BeatCounter } from "./BeatCounter.ts"
-import { type LogLevel, makeLog } from "./Log.ts"
+import { makeLog } from "./Log.ts"
 import type { WatchdogWork } from "./Watchdog.ts"
 
 const { beats, blockedMs, stackWithinMs, tickMs } = workerData as WatchdogWork

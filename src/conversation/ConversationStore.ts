@@ -23,8 +23,6 @@ export interface ConversationStoreParts {
   readonly conversations: Conversations
   readonly ids: IdSource
   readonly nowMs: () => number
-  /** Told of a conversation that came into being as a whole. */
-  readonly onAppeared?: (conversationId: string) => void
 }
 
 interface Idempotency {
@@ -158,7 +156,7 @@ export class ConversationStore {
   async restore(conversationId: string, idempotency?: Idempotency): Promise<{ readonly event_id: number }> {
     const { conversations, store } = this.parts
     const { session } = await conversations.state(conversationId)
-    if (session.status === "archived") await store.archive.restore(conversationId)
+    if (session.status === "archived") await store.restore(conversationId)
     const command = { _tag: "Restore", root_agent_id: makeAgentId(this.parts.ids) } as const
     const { event_id } = await conversations.submit(conversationId, command, idempotency)
     await store.archive.forget(conversationId)
@@ -167,7 +165,7 @@ export class ConversationStore {
 
   /** A new conversation from another as it was at an event; what was under way then is over in the copy, unless asked for. */
   async fork(query: ForkQuery): Promise<Forked> {
-    const { ids, nowMs, onAppeared, store } = this.parts
+    const { ids, nowMs, store } = this.parts
     const { atEventId, from, idempotency, isContinued = false } = query
     const conversationId = query.conversationId as ConversationId
     const repeated = idempotency === undefined ? undefined : await this.forkedBefore(conversationId, idempotency)
@@ -186,7 +184,6 @@ export class ConversationStore {
       finish: () => this.beginningOf(state, isContinued ? "continued" : "ended"),
       ...(idempotency === undefined ? {} : { idempotency })
     })
-    onAppeared?.(conversationId)
     if (isContinued) await conversations.load(conversationId)
     return { conversation_id: conversationId, event_id: eventId }
   }

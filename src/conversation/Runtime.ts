@@ -85,8 +85,6 @@ export interface RuntimeOptions {
   /** Gathers text of a stream for this long before it becomes a rune; 0 makes every delta one. */
   readonly deltaEveryMs?: number
   readonly onLive?: (live: Live) => void
-  /** Told of runes when they are durable, in the order in which they became so. */
-  readonly onDurable?: (conversationId: ConversationId, runes: ReadonlyArray<AnyRune>) => void
   readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
   readonly onLogRefused?: (error: LogRefused) => void
   readonly onLoaded?: NonNullable<ConversationsOptions["onLoaded"]>
@@ -94,11 +92,8 @@ export interface RuntimeOptions {
   readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
 }
 
-const logOf = ({ store, onDurable, pressure, snapshots }: RuntimeOptions): ConversationLog => ({
-  append: (conversationId, runes, options) => {
-    const durable = store.appendNow(conversationId, runes, options)
-    return onDurable === undefined ? durable : durable.then(() => onDurable(conversationId as ConversationId, runes))
-  },
+const logOf = ({ store, pressure, snapshots }: RuntimeOptions): ConversationLog => ({
+  append: (conversationId, runes, options) => store.appendNow(conversationId, runes, options),
   busy: pressure.busy,
   ready: pressure.ready,
   ...(pressure.rest === undefined ? {} : { rest: pressure.rest }),

@@ -1,12 +1,13 @@
 // What people bring to a server: hooks, MCP servers, and tools that clients run. Put together of the processes that the
 // tools have, and wired to the conversations once these are there.
+
 import type { Environment } from "../config/Environment.ts"
 import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
+import type { NoticeBus } from "../contract/DurableNotices.ts"
 import type { Log } from "../contract/ServerLog.ts"
 import type { Conversations } from "../conversation/Conversations.ts"
 import type { HookPort } from "../hook/HookPort.ts"
 import { type Hooks, makeHooks } from "../hook/Hooks.ts"
-import type { AnyRune } from "../rune/Rune.ts"
 import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
 import type { PromptGate } from "../server/operations/Context.ts"
 import { McpTools } from "../tool/mcp/McpTools.ts"
@@ -28,6 +29,8 @@ export interface ExtensionsOptions {
 
 /** What extensions are made of. */
 export interface ExtensionParts {
+  /** What became durable. */
+  readonly notices?: NoticeBus | undefined
   readonly processes: ProcessPort
   /** The operating system holds what those processes run. */
   readonly isContained: boolean
@@ -42,8 +45,6 @@ export interface Extensions {
   readonly remoteTools: RemoteToolRegistry
   readonly beforePrompt: PromptGate
   readonly attach: (conversations: Conversations) => void
-  /** Runes became durable. */
-  readonly notice: (runes: ReadonlyArray<AnyRune>) => void
   readonly close: () => Promise<void>
 }
 
@@ -87,6 +88,13 @@ export const makeExtensions = (options: ExtensionsOptions, parts: ExtensionParts
   const hooks = hooksOf(options, parts)
   const mcp = mcpOf(options, parts)
   const { returnWithinMs } = options
+  parts.notices?.subscribe({ name: "hooks", appended: (_conversationId, runes) => hooks.notice(runes) })
+  parts.notices?.subscribe({
+    name: "MCP servers",
+    appended: (conversationId, runes) => {
+      if (runes.some(({ kind }) => kind === "session.closing")) mcp.forget(conversationId)
+    }
+  })
   const remoteTools = new RemoteToolRegistry({
     isReserved: parts.isBuiltin,
     ...(returnWithinMs === undefined ? {} : { returnWithinMs })
@@ -98,10 +106,6 @@ export const makeExtensions = (options: ExtensionsOptions, parts: ExtensionParts
     remoteTools,
     beforePrompt: hooks.beforePrompt,
     attach: (conversations) => hooks.attach(conversations),
-    notice: (runes) => {
-      hooks.notice(runes)
-      for (const rune of runes) if (rune.kind === "session.closing") mcp.forget(rune.conversation_id)
-    },
     close: async () => {
       remoteTools.close()
       await Promise.all([hooks.close(), mcp.close()])

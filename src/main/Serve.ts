@@ -6,6 +6,7 @@ import * as Redacted from "effect/Redacted"
 import { type DescriptorPlan, descriptorLimit, descriptorPlan } from "../config/Descriptors.ts"
 import { createNamedToken, readNamedTokens, removeNamedToken } from "../config/LocalServer.ts"
 import { claimDirectory, ensureToken, removeServerInfo, writeServerInfo } from "../config/ServerFiles.ts"
+import { NoticeBus } from "../contract/DurableNotices.ts"
 import { describeError, type Log, type LogLevel } from "../contract/ServerLog.ts"
 import { Approvals } from "../conversation/Approvals.ts"
 import { ConversationStore } from "../conversation/ConversationStore.ts"
@@ -87,6 +88,8 @@ export interface ServeOptions {
 export interface ToolParts {
   readonly blobs: BlobPort
   readonly log: Log
+  /** What became durable: shell sessions end with their conversation, worktrees with their goal. */
+  readonly notices: NoticeBus
 }
 
 export interface RunningServer {
@@ -140,10 +143,15 @@ const blobPort = ({ blobs }: Store): BlobPort => ({
   read: (sha256, range) => blobs.read(sha256, range)
 })
 
-const toolsOf = async ({ tools }: ServeOptions, store: Store, log: Log): Promise<AssembledTools> => {
+const toolsOf = async (
+  { tools }: ServeOptions,
+  store: Store,
+  log: Log,
+  notices: NoticeBus
+): Promise<AssembledTools> => {
   if (typeof tools !== "function") return { tools: tools ?? functionTools([]), close: async () => undefined }
   try {
-    return await tools({ blobs: blobPort(store), log })
+    return await tools({ blobs: blobPort(store), log, notices })
   } catch (error) {
     await store.close()
     throw error
@@ -170,13 +178,12 @@ const runtimeOf = (
   options: ServeOptions,
   {
     extensions,
-    notice,
     prompts,
     runner,
     store,
     tools,
     workspaceCheck
-  }: Pick<AssembledTools, "extensions" | "notice" | "prompts" | "runner" | "tools" | "workspaceCheck"> & {
+  }: Pick<AssembledTools, "extensions" | "prompts" | "runner" | "tools" | "workspaceCheck"> & {
     readonly store: Store
   },
   log: Log,
@@ -205,21 +212,13 @@ const runtimeOf = (
     ids: secureIdSource(),
     clock: { nowMs: () => Date.now() },
     onLive: (live) => door().server?.tellLive(live),
-    onDurable: (conversationId, runes) => {
-      door().server?.notice(conversationId, runes)
-      door().traces?.notice(runes)
-      notice?.(runes)
-    },
     onCrash: (conversationId, work, cause) =>
       log.write("error", "work crashed", {
         conversation_id: conversationId,
         work,
         cause: describeError(Cause.squash(cause))
       }),
-    onLoaded: (state) => {
-      door().traces?.resume(state)
-      door().server?.metrics.resume(state)
-    },
+    onLoaded: (state) => door().notices.loaded(state),
     onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
     onSnapshotFailed: (conversationId, cause) =>
       log.write("warn", "no snapshot", { conversation_id: conversationId, cause: describeError(cause) }),
@@ -230,16 +229,18 @@ const runtimeOf = (
 
 /** What the runtime reports to, once it is there. */
 interface Door {
+  readonly notices: NoticeBus
   readonly descriptors: DescriptorPlan
   server: HttpListener | undefined
   conversations: Conversations | undefined
-  traces: Traces | undefined
+  readonly traces: Traces | undefined
   readonly listening: PromiseWithResolvers<void>
 }
 
 const openStore = (options: ServeOptions, log: Log, door: Door): Promise<Store> =>
   Store.open({
     directory: options.dataDirectory,
+    notices: door.notices,
     catchUpAfter: door.listening.promise,
     ...(options.disk === undefined ? {} : { disk: options.disk }),
     snapshotShape,
@@ -263,12 +264,23 @@ const makeListenerSlots = (options: ServeOptions, log: Log): Door => {
   const { otlpEndpoint, version } = options
   const onFailure = (error: unknown): void =>
     log.write("warn", "traces could not be delivered", { cause: describeError(error) })
+  const notices = new NoticeBus((listener, error) =>
+    log.write("error", "a listener of durable notices failed", { listener, cause: describeError(error) })
+  )
+  const traces = otlpEndpoint === undefined ? undefined : new Traces({ endpoint: otlpEndpoint, version, onFailure })
+  if (traces !== undefined)
+    notices.subscribe({
+      name: "traces",
+      appended: (_conversationId, runes) => traces.notice(runes),
+      loaded: (state) => traces.resume(state)
+    })
   return {
+    notices,
     descriptors: descriptorPlan(descriptorLimit()),
     server: undefined,
     conversations: undefined,
     listening: Promise.withResolvers(),
-    traces: otlpEndpoint === undefined ? undefined : new Traces({ endpoint: otlpEndpoint, version, onFailure })
+    traces
   }
 }
 
@@ -299,7 +311,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const token = options.token ?? ensureToken(dataDirectory)
   const door = makeListenerSlots(options, log)
   const store = await openStore(options, log, door)
-  const { close: closeTools, ...assembled } = await toolsOf(options, store, log)
+  const { close: closeTools, ...assembled } = await toolsOf(options, store, log, door.notices)
   try {
     const runtime = runtimeOf(options, { store, ...assembled }, log, () => door)
     const conversations = makeConversations(runtime)
@@ -308,8 +320,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     extensions?.attach(conversations)
     assembled.attach?.(conversations)
     const { ids, registry } = runtime
-    const onAppeared = (conversationId: string): void => door.server?.appeared(conversationId)
-    const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now(), onAppeared })
+    const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
     door.server = await HttpListener.listen({
       ...ofMachine(options, door, store),
       host,
@@ -317,6 +328,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       tokens: tokensOf(options, token),
       ...namesOf(options),
       ...administrationOf(options),
+      notices: door.notices,
       services: {
         conversations,
         conversationStore,

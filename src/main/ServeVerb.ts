@@ -50,7 +50,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     logLevel,
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
-    tools: ({ blobs, log }) => {
+    tools: ({ blobs, log, notices }) => {
       const common = { dataDirectory: directory, environment: parts.environment }
       const { mcpServers, sandbox } = settings
       const extend: ToolsOptions["extend"] = (made) =>
@@ -67,7 +67,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
         log.write("warn", "an agent was not told where it works", { cause: describeError(error) })
       const { instructions } = settings
       const told = { onPolicyUnreadable, onPromptTrouble, onWorktrees }
-      return assembleTools({ ...common, sandbox, blobs, extend, secrets, instructions, ...told })
+      return assembleTools({ ...common, sandbox, blobs, notices, extend, secrets, instructions, ...told })
     },
     providers: { ...providerAddresses(parts.environment), ...providers },
     models: settings.models,

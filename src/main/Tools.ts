@@ -6,12 +6,12 @@ import { partOf } from "../autonomy/RoleTools.ts"
 import { agentTools } from "../autonomy/tools/Agents.ts"
 import { WorktreeJanitor, type WorktreeJanitorOptions } from "../autonomy/WorktreeJanitor.ts"
 import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
+import type { NoticeBus } from "../contract/DurableNotices.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import { commandRuling } from "../policy/CommandRules.ts"
 import { evaluate } from "../policy/Evaluate.ts"
 import { openPolicyFile } from "../policy/PolicyFile.ts"
 import type { PromptPort } from "../prompt/PromptPort.ts"
-import type { AnyRune } from "../rune/Rune.ts"
 import type { SecretMask } from "../rune/Secrets.ts"
 import { detectSandbox } from "../sandbox/Detect.ts"
 import { allowedEnvironment } from "../sandbox/Environment.ts"
@@ -34,6 +34,8 @@ import { assemblePrompts, type InstructionOptions } from "./Prompts.ts"
 
 export interface ToolsOptions extends InstructionOptions {
   readonly blobs: BlobPort
+  /** What became durable; without it nothing ends with its conversation. */
+  readonly notices?: NoticeBus
   /** What commands find besides what they need, and what they never find. */
   readonly sandbox?: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
   /** Hooks, MCP servers and tools of clients, made of the same processes. */
@@ -60,8 +62,6 @@ export interface AssembledTools {
   readonly learn?: (rule: unknown) => Promise<void>
   /** The conversations, once they are there: looks after the worktrees that goals left behind. */
   readonly attach?: (conversations: WorktreeJanitorOptions["conversations"]) => void
-  /** Told of what became durable: shell sessions end with their conversation, worktrees with their goal. */
-  readonly notice?: (runes: ReadonlyArray<AnyRune>) => void
   /** Which directories can be workspaces. */
   readonly workspaceCheck?: WorkspaceCheck
   /** Ends what the tools still have running. */
@@ -129,10 +129,16 @@ const maskedBlobs = (blobs: BlobPort, secrets: SecretMask): BlobPort => ({
 })
 
 export const assembleTools = async (options: ToolsOptions): Promise<AssembledTools> => {
-  const { beforeCall, dataDirectory, onPolicyUnreadable, rules, secrets, sources = [] } = options
+  const { beforeCall, dataDirectory, notices, onPolicyUnreadable, rules, secrets, sources = [] } = options
   const blobs = secrets === undefined ? options.blobs : maskedBlobs(options.blobs, secrets)
   const [sandbox, processes] = await openProcesses(options)
   const bash = makeBash({ processes, blobs })
+  notices?.subscribe({
+    name: "shell sessions",
+    appended: (conversationId, runes) => {
+      if (runes.some(({ kind }) => kind === "session.closing")) void bash.closeConversation(conversationId)
+    }
+  })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
   const book = openPolicyFile({ path: join(dataDirectory, "policy.json"), nowMs: () => Date.now(), ...heard })
   const { homeDirectory: home, variables } = options.environment
@@ -143,6 +149,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const names = new Set([...own, ...agentTools].map(({ name }) => name))
   const extensions = options.extend?.({
     processes,
+    notices,
     isContained: sandbox.contained,
     isBuiltin: (name) => names.has(name)
   })
@@ -169,16 +176,12 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     runner,
     workspaceCheck: check,
     attach: (conversations) => {
-      janitor = makeWorktreeJanitor(options, runner, conversations)
-      void janitor.recover()
+      const made = makeWorktreeJanitor(options, runner, conversations)
+      notices?.subscribe({ name: "worktrees", appended: (_id, runes) => made.notice(runes) })
+      janitor = made
+      void made.recover()
     },
     learn: (rule) => book.learn(rule),
-    notice: (runes) => {
-      janitor?.notice(runes)
-      extensions?.notice(runes)
-      for (const { conversation_id, kind } of runes)
-        if (kind === "session.closing") void bash.closeConversation(conversation_id)
-    },
     close: async () => {
       await janitor?.close()
       await extensions?.close()

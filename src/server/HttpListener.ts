@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { setTimeout as sleep } from "node:timers/promises"
 import { WebSocketServer } from "ws"
+import type { NoticeBus } from "../contract/DurableNotices.ts"
 import { describeError, type Log } from "../contract/ServerLog.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
@@ -35,6 +36,8 @@ export interface HttpListenerOptions {
   readonly hostNames?: ReadonlyArray<string>
   /** Pages of others that may use this server from a browser, by their exact origin. */
   readonly origins?: ReadonlyArray<string>
+  /** Where the store announces what became durable. */
+  readonly notices: NoticeBus
   readonly services: Omit<Services, "administration" | "figures" | "nowMs">
   readonly version: string
   readonly log: Log
@@ -75,12 +78,13 @@ export class HttpListener {
   private readonly attention: Attention
   private readonly allFeed: AllFeed
   private readonly topics: Feeds
-  readonly metrics: Metrics
+  private readonly metrics: Metrics
   private readonly startedMs: number
   private hosts: ReadonlySet<string> = new Set()
   private readonly origins: ReadonlySet<string>
   private pinger: NodeJS.Timeout | undefined
   private names = 0
+  private readonly stopListening: () => void
   private closing: Promise<void> | undefined
 
   private constructor(options: HttpListenerOptions) {
@@ -138,11 +142,26 @@ export class HttpListener {
     })
     this.sockets = this.makeSockets()
     this.http = this.makeHttp()
+    this.stopListening = options.notices.subscribe({
+      name: "server",
+      appended: (conversationId, runes) => this.appended(conversationId, runes),
+      appeared: (conversationId, how) => {
+        // Whoever follows everything has had a restored one before it was archived.
+        if (how !== "restored") this.allFeed.notice(conversationId, 1)
+        this.attention.notice(conversationId)
+      },
+      loaded: (state) => this.metrics.resume(state)
+    })
   }
 
   static async listen(options: HttpListenerOptions): Promise<HttpListener> {
     const server = new HttpListener(options)
-    await server.open()
+    try {
+      await server.open()
+    } catch (error) {
+      server.stopListening()
+      throw error
+    }
     return server
   }
 
@@ -243,19 +262,13 @@ export class HttpListener {
     return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${this.port}`
   }
 
-  /** Runes became durable. */
-  notice(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
+  private appended(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
     const first = runes[0]
     if (first === undefined) return
     this.metrics.notice(conversationId, runes)
     for (const rune of runes) logExit(this.options.log, rune)
     this.allFeed.notice(conversationId, first.event_id)
     this.attention.notice(conversationId)
-  }
-
-  /** A conversation appeared as a whole, as a fork does. */
-  appeared(conversationId: string): void {
-    this.allFeed.notice(conversationId, 1)
   }
 
   tellLive(live: LiveText): void {
@@ -345,6 +358,7 @@ export class HttpListener {
     const { monotonicMs } = this.options
     const untilMs = monotonicMs() + limits.deliverWithinMs
     while (!(this.topics.isQuiet && this.allFeed.isQuiet) && monotonicMs() < untilMs) await sleep(5)
+    this.stopListening()
     clearInterval(this.pinger)
     this.allFeed.close()
     this.http.close()

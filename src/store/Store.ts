@@ -10,6 +10,7 @@ import { Runelog } from "#runelog/Runelog.ts"
 import type { OpenError } from "#runelog/RunelogErrors.ts"
 import { importDirectory } from "#runelog/recovery/Import.ts"
 import { MetaFile } from "#runelog/recovery/MetaFile.ts"
+import { DurableNotices, NoticeBus } from "../contract/DurableNotices.ts"
 import { Archive, type Settled } from "./archive/Archive.ts"
 import { Blobs } from "./Blobs.ts"
 import { attempt, tagsOf } from "./Boundary.ts"
@@ -33,6 +34,8 @@ export interface StoreOptions {
   readonly snapshotShape: string
   /** Where the catalog is; `:memory:` where the disk is not the machine's. */
   readonly catalogPath?: string
+  /** Where what became durable is announced. */
+  readonly notices?: NoticeBus
   readonly onSnapshotReport?: (report: SnapshotReport) => void
   readonly onCatalogFault?: (fault: CatalogFault) => void
   /** Catching up begins when this has settled: what else a start does goes first. */
@@ -47,6 +50,7 @@ export interface CatchUp {
 }
 
 interface StoreParts {
+  readonly notices: NoticeBus
   readonly disk: Disk
   readonly runelog: Runelog
   readonly runes: RuneStore
@@ -65,6 +69,7 @@ export class Store {
   readonly blobs: Blobs
   readonly catalog: Catalog
   readonly archive: Archive
+  private readonly notices: NoticeBus
   /** Resolves when the catalog was held against the logs and interrupted archiving was finished. */
   readonly caughtUp: Promise<CatchUp>
   /** A crash touched very many conversations: which of them have work left is known when the catalog has caught up. */
@@ -77,6 +82,7 @@ export class Store {
     { after, isBehind }: { readonly after: Promise<unknown>; readonly isBehind: boolean }
   ) {
     this.isBehind = isBehind
+    this.notices = parts.notices
     this.runelog = parts.runelog
     this.runes = parts.runes
     this.snapshots = parts.snapshots
@@ -125,14 +131,20 @@ export class Store {
 
   async fork(request: ForkRequest): Promise<Copied> {
     const copied = await fork({ runelog: this.runelog, runes: this.runes }, request)
-    this.catalog.doubt(copied.conversationId)
+    this.notices.appeared(copied.conversationId, "forked")
     return copied
   }
 
   async importLines(request: ImportRequest): Promise<Copied> {
     const copied = await importLines(this.runelog, request)
-    this.catalog.doubt(copied.conversationId)
+    this.notices.appeared(copied.conversationId, "imported")
     return copied
+  }
+
+  /** Brings an archived conversation back into the log. */
+  async restore(conversationId: string): Promise<void> {
+    await this.archive.restore(conversationId)
+    this.notices.appeared(conversationId, "restored")
   }
 
   exportLines(...args: [conversationId: string, options?: Parameters<typeof exportLines>[2]]): AsyncGenerator<Buffer> {
@@ -173,7 +185,7 @@ export class Store {
 }
 
 const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Promise<StoreParts> => {
-  const { directory, onCatalogFault, onSnapshotReport } = options
+  const { directory, notices = new NoticeBus(), onCatalogFault, onSnapshotReport } = options
   const { directoryId } = await MetaFile.read(disk, directory)
   const blobs = new Blobs({ disk, directory: `${directory}/blobs` })
   const snapshots = new Snapshots({
@@ -184,11 +196,7 @@ const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Pr
     ...(onSnapshotReport === undefined ? {} : { onReport: onSnapshotReport })
   })
   const archive = new Archive({ runelog, disk, directory, onArchived: (id) => snapshots.remove(id) })
-  const runes: RuneStore = new RuneStore({
-    runelog,
-    archive,
-    onDurable: (conversationId, appended) => catalog.observe(conversationId, appended)
-  })
+  const runes: RuneStore = new RuneStore({ runelog, archive, notices })
   const catalog = await Catalog.open({
     disk,
     directoryId,
@@ -202,7 +210,13 @@ const assemble = async (options: StoreOptions, disk: Disk, runelog: Runelog): Pr
     },
     ...(onCatalogFault === undefined ? {} : { onFault: onCatalogFault })
   })
-  return { disk, runelog, runes, snapshots, blobs, catalog, archive }
+  notices.subscribe({
+    name: "catalog",
+    appended: (conversationId, appended) => catalog.observe(conversationId, appended),
+    // A restored one changes by the runes that follow.
+    appeared: (conversationId, how) => (how === "restored" ? undefined : catalog.doubt(conversationId))
+  })
+  return { disk, notices, runelog, runes, snapshots, blobs, catalog, archive }
 }
 
 const openTags = tagsOf<OpenError>({
@@ -220,12 +234,14 @@ const openTags = tagsOf<OpenError>({
 
 export class StoreService extends Context.Service<StoreService, Store>()("echs/store/Store") {}
 
-/** The store as a service: opened with the scope, closed with it. */
-export const layer = (options: StoreOptions): Layer.Layer<StoreService, OpenError> =>
+/** The store as a service: opened with the scope, closed with it, and announcing on the bus. */
+export const layer = (options: Omit<StoreOptions, "notices">): Layer.Layer<StoreService, OpenError, DurableNotices> =>
   Layer.effect(
     StoreService,
-    Effect.acquireRelease(
-      attempt<OpenError>(openTags)(() => Store.open(options)),
-      (store) => Effect.promise(() => store.close())
+    Effect.flatMap(DurableNotices, (notices) =>
+      Effect.acquireRelease(
+        attempt<OpenError>(openTags)(() => Store.open({ ...options, notices })),
+        (store) => Effect.promise(() => store.close())
+      )
     )
   )

@@ -59,7 +59,7 @@ const open = async (scenarios: Json = {}, models: Json = {}): Promise<void> => {
     },
     models: models as never,
     scenarios: scenarios as never,
-    tools: ({ blobs }) => assembleTools({ dataDirectory, environment, blobs }),
+    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory, environment, blobs }),
     writeLine: () => undefined
   })
   socket = await Socket.open(server.url)

@@ -54,7 +54,7 @@ const open = async (calls: ReadonlyArray<Call>): Promise<Socket> => {
     port: 0,
     version: "0.0.0-test",
     scenarios: { batch: scenarioOf(calls) as never },
-    tools: ({ blobs }) => assembleTools({ dataDirectory, environment, blobs }),
+    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory, environment, blobs }),
     writeLine: () => undefined
   })
   const socket = await Socket.open(server.url)

@@ -115,7 +115,7 @@ const open = async (): Promise<Socket> => {
     port: 0,
     version: "0.0.0-test",
     scenarios: scenarios as never,
-    tools: ({ blobs }) => assembleTools({ dataDirectory: data, environment, blobs }),
+    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory: data, environment, blobs }),
     writeLine: () => undefined
   })
   const socket = await Socket.open(server.url)

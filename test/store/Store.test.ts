@@ -7,11 +7,15 @@ import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
+import { DurableNotices, NoticeBus } from "#src/contract/DurableNotices.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { Rune } from "#src/rune/Rune.ts"
 import { layer, Store, StoreService } from "#src/store/Store.ts"
 import { DiskSim } from "../support/disk/DiskSim.ts"
 import { conversationIdOf, type Place, realPlace, Scribe, smallLimits } from "./support.ts"
+
+const bus = Layer.sync(DurableNotices, () => new NoticeBus())
+const serviceOf = (directory: string) => layer(options(directory)).pipe(Layer.provide(bus))
 
 const options = (directory: string) => ({ directory, snapshotShape: "1", runelog: { limits: smallLimits } })
 
@@ -89,7 +93,7 @@ describe("the store", () => {
     expect((await store.listNow({ q: conversationIdOf(2) })).items).toMatchObject([
       { forked_from: id, last_event_id: copied.eventId }
     ])
-    await store.archive.restore(id)
+    await store.restore(id)
     await store.runes.appendNow(id, [scribe.add("session.restored", {})])
     await store.archive.forget(id)
     expect((await store.listNow({ state: "closed" })).items).toMatchObject([{ conversation_id: id }])
@@ -154,7 +158,7 @@ describe("the store", () => {
 
   it("is one at a time, and gives the directory back when it cannot open", async () => {
     await expect(Store.open(options(place.directory))).rejects.toMatchObject({ _tag: "DirectoryLocked" })
-    const exit = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(layer(options(place.directory))))))
+    const exit = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(serviceOf(place.directory)))))
     expect(exit).toMatchObject({ _tag: "DirectoryLocked" })
     await store.close()
     await store.close()
@@ -171,9 +175,55 @@ describe("the store", () => {
       yield* runes.append(scribe.conversationId, scribe.runes)
       return yield* runes.head(scribe.conversationId)
     })
-    expect(await Effect.runPromise(Effect.provide(program, layer(options(place.directory))))).toBe(4)
+    expect(await Effect.runPromise(Effect.provide(program, serviceOf(place.directory)))).toBe(4)
     store = await Store.open(options(place.directory))
     expect(await store.runes.headNow(scribe.conversationId)).toBe(4)
+  })
+})
+
+describe("what becomes durable", () => {
+  it("is announced on one bus, whether it was appended, forked, imported or restored", async () => {
+    await store.close()
+    const heard: Array<string> = []
+    const notices = new NoticeBus()
+    notices.subscribe({
+      name: "test",
+      appended: (id, runes) => void heard.push(`${id} appended ${runes.length}`),
+      appeared: (id, how) => void heard.push(`${id} ${how}`)
+    })
+    store = await Store.open({ ...options(place.directory), notices })
+    const scribe = await put(new Scribe(1).begin().turn().close())
+    const { conversationId: id, runes } = scribe
+    const made = { ids: seededIdSource(1), nowMs: 5 }
+    await store.fork({ from: id, atEventId: 4, conversationId: conversationIdOf(2), ...made })
+    await store.importLines({ lines: store.exportLines(id), conversationId: conversationIdOf(3), ...made })
+    await archive(scribe)
+    await store.restore(id)
+    expect(heard).toEqual([
+      `${id} appended ${runes.length - 1}`,
+      `${conversationIdOf(2)} forked`,
+      `${conversationIdOf(3)} imported`,
+      `${id} appended 1`,
+      `${id} restored`
+    ])
+    const { items } = await store.listNow()
+    expect(items.map((item) => item.conversation_id).sort()).toEqual([1, 2, 3].map(conversationIdOf).sort())
+  })
+
+  it("stays acknowledged when a listener throws, and the catalog has it", async () => {
+    await store.close()
+    const failed: Array<string> = []
+    const notices = new NoticeBus((listener) => failed.push(listener))
+    notices.subscribe({
+      name: "broken",
+      appended: () => {
+        throw new Error("broken")
+      }
+    })
+    store = await Store.open({ ...options(place.directory), notices })
+    const scribe = await put(new Scribe(1).begin())
+    expect(failed).toEqual(["broken"])
+    expect((await store.listNow()).items).toMatchObject([{ conversation_id: scribe.conversationId, last_event_id: 4 }])
   })
 })
 

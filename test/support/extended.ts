@@ -56,11 +56,12 @@ export const useExtendedServers = () => {
       writeLine: (line) => void lines.push(line),
       ...rest,
       dataDirectory,
-      tools: ({ blobs, log }) =>
+      tools: ({ blobs, log, notices }) =>
         assembleTools({
           dataDirectory,
           environment,
           blobs,
+          notices,
           extend: (parts) => makeExtensions({ dataDirectory, environment, version, mcpServers, log, ...more }, parts)
         })
     })

@@ -15,6 +15,7 @@ import {
   type WriterPoisoned
 } from "#runelog/RunelogErrors.ts"
 import type { Page, RawPage, RawRequest } from "#runelog/segment/Reader.ts"
+import type { NoticeBus } from "../../contract/DurableNotices.ts"
 import { privacyRank, type Visibility } from "../../rune/Envelope.ts"
 import type { Family } from "../../rune/KindDefinition.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
@@ -114,8 +115,8 @@ export interface ArchiveSource {
 export interface RuneStoreOptions {
   readonly runelog: Runelog
   readonly archive?: ArchiveSource
-  /** Told of runes when they are durable. */
-  readonly onDurable?: (conversationId: string, runes: ReadonlyArray<AnyRune>) => void
+  /** Where runes are announced when they are durable. */
+  readonly notices?: Pick<NoticeBus, "appended">
 }
 
 const requestOf = (options: ReadOptions): EngineRead => {
@@ -145,7 +146,7 @@ const isPlain = ({ bytesMax = limits.pageBytes, families, visibilityMax }: ReadO
 export class RuneStore {
   private readonly runelog: Runelog
   private readonly archive: ArchiveSource | undefined
-  private readonly onDurable: RuneStoreOptions["onDurable"]
+  private readonly notices: RuneStoreOptions["notices"]
   private readonly queue: AppendQueue
   private readonly plainPages = new PlainPages((conversationId, request) => this.readRawNow(conversationId, request))
   /** The last append of a conversation whose answer may come later than that of the next one. */
@@ -154,7 +155,7 @@ export class RuneStore {
   constructor(options: RuneStoreOptions) {
     this.runelog = options.runelog
     this.archive = options.archive
-    this.onDurable = options.onDurable
+    this.notices = options.notices
     this.queue = new AppendQueue({
       open: (conversationId) => options.runelog.head(conversationId),
       isBusy: () => options.runelog.busy,
@@ -178,7 +179,7 @@ export class RuneStore {
       : this.appendLater(conversationId, { entries, first }, start)
     const isDirect = isFree && !start.terminal && this.detours.size === 0
     const durable = isDirect ? taken : this.inOrder(conversationId, taken, { isDetour: start.terminal || !isFree })
-    return this.onDurable === undefined ? durable : this.telling(durable, conversationId, runes)
+    return this.notices === undefined ? durable : this.telling(durable, conversationId, runes)
   }
 
   /**
@@ -197,7 +198,7 @@ export class RuneStore {
   }
 
   private telling(durable: Promise<void>, conversationId: string, runes: ReadonlyArray<AnyRune>): Promise<void> {
-    return durable.then(() => this.onDurable?.(conversationId, runes))
+    return durable.then(() => this.notices?.appended(conversationId, runes))
   }
 
   /**

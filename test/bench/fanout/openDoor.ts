@@ -1,4 +1,5 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
+import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
 import { ConversationStore } from "#src/conversation/ConversationStore.ts"
 import { PromptView } from "#src/conversation/PromptView.ts"
@@ -23,9 +24,9 @@ const stream = {
 }
 
 export const openDoor = async (directory: string) => {
-  const store = await Store.open({ directory, snapshotShape })
+  const notices = new NoticeBus()
+  const store = await Store.open({ directory, snapshotShape, notices })
   const ids = secureIdSource()
-  let server: HttpListener | undefined
   const tools = functionTools([])
   const conversations = makeConversations({
     store: store.runes,
@@ -35,11 +36,11 @@ export const openDoor = async (directory: string) => {
     tools,
     ids,
     clock: { nowMs: () => Date.now() },
-    deltaEveryMs: 0,
-    onDurable: (conversationId, runes) => server?.notice(conversationId, runes)
+    deltaEveryMs: 0
   })
   const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
-  server = await HttpListener.listen({
+  const server = await HttpListener.listen({
+    notices,
     host: "127.0.0.1",
     port: 0,
     tokens: [namedToken("bench", "admin", token)],

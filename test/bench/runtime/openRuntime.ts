@@ -1,6 +1,7 @@
 // The runtime as a server has it: store with catalog and snapshots, registry, conversations, all limits as they come.
 // Beside it only what a benchmark needs: to start conversations and to know when a turn has ended for good.
 import * as Redacted from "effect/Redacted"
+import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import type { Conversations } from "#src/conversation/Conversations.ts"
 import { makeConversations } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
@@ -55,13 +56,15 @@ export class BenchRuntime {
       }),
       tools: functionTools([]),
       ids: this.ids,
-      clock: { nowMs: () => Date.now() },
-      onDurable: (conversationId, runes) => this.note(conversationId, runes)
+      clock: { nowMs: () => Date.now() }
     })
   }
 
   static async open(directory: string, settings: RuntimeSettings = {}): Promise<BenchRuntime> {
-    return new BenchRuntime(await Store.open({ directory, snapshotShape }), settings)
+    const notices = new NoticeBus()
+    const runtime = new BenchRuntime(await Store.open({ directory, snapshotShape, notices }), settings)
+    notices.subscribe({ name: "bench", appended: (conversationId, runes) => runtime.note(conversationId, runes) })
+    return runtime
   }
 
   private note(id: string, runes: ReadonlyArray<AnyRune>): void {

@@ -5,6 +5,20 @@ const test = (name: string): string => `test/store/${name}.test.ts`
 
 export const storeMutants: ReadonlyArray<Mutant> = [
   {
+    name: "lets a listener that throws spoil an append",
+    file: "src/contract/DurableNotices.ts",
+    find: "this.onFailed(name, error)",
+    replace: "throw error",
+    tests: [test("Store"), "test/contract/DurableNotices.test.ts"]
+  },
+  {
+    name: "does not announce a restored conversation",
+    file: "src/store/Store.ts",
+    find: 'this.notices.appeared(conversationId, "restored")',
+    replace: "",
+    tests: [test("Store")]
+  },
+  {
     name: "removes a log whose archive was not read back",
     file: "src/store/archive/Archive.ts",
     find: "await (await ArchiveReader.open(disk, fresh.path, conversationId)).verify()",

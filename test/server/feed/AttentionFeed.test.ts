@@ -3,6 +3,8 @@
 import { describe, expect, it } from "vitest"
 import { Attention } from "#src/server/feed/AttentionFeed.ts"
 import { limits } from "#src/wire/WireLimits.ts"
+import { say, scenarios, step, use } from "../../support/runtime/scenarios.ts"
+import { effectTool } from "../../support/runtime/tools.ts"
 import { FakeSink, turnOfLoop } from "../../support/server/FakeSink.ts"
 import type { Json, Socket } from "../../support/server/Socket.ts"
 import { useServers } from "../../support/server/TestServer.ts"
@@ -67,6 +69,25 @@ describe("what needs a person", () => {
     await socket.ok("conversation.close", { conversation_id: id })
     await follower.until(() => told(follower).some(({ change, key }) => change === "resolved" && key === "suspended"))
     expect(told(follower).filter(({ change }) => change === "raised")).toEqual([])
+  })
+
+  it("is told of a fork that continues, though nothing was appended to it", async () => {
+    const asked = effectTool("pay_asked", async () => "paid", { approval: "ask" })
+    const server = await open({
+      scenarios: scenarios({ ask: [step(1, use("pay_asked")), step(2, say("paid"))] }),
+      tools: [asked]
+    })
+    const socket = await server.connect()
+    const id = await socket.create({ model: "scripted/ask" })
+    await socket.ok("subscribe", { conversation_id: id })
+    await socket.ok("message.post", { conversation_id: id, content: "pay" })
+    const { event_id: at } = await socket.rune("tool.approval_requested")
+    const follower = await server.connect()
+    await follower.ok("attention.subscribe")
+    const fork = { conversation_id: id, at_event_id: at, continue: true }
+    const { conversation_id: copy } = await socket.ok("conversation.fork", fork)
+    await follower.until(() => told(follower).length > 0)
+    expect(told(follower)).toMatchObject([{ change: "raised", conversation_id: copy, type: "approval" }])
   })
 })
 

@@ -77,7 +77,7 @@ describe.each(places)("runes on %s", (_name, makePlace) => {
     const told: Array<number> = []
     const telling = new RuneStore({
       runelog,
-      onDurable: (_id, durable) => told.push(...durable.map((rune) => rune.event_id))
+      notices: { appended: (_id, durable) => void told.push(...durable.map((rune) => rune.event_id)) }
     })
     const answered: Array<number> = []
     const appends = runes.map((rune, at) =>
@@ -246,7 +246,10 @@ describe("an append", () => {
     disk = new DiskSim()
     runelog = await Runelog.open({ disk, directory: "/data", limits: smallLimits })
     durable.length = 0
-    store = new RuneStore({ runelog, onDurable: (_id, runes) => durable.push(...runes.map((rune) => rune.event_id)) })
+    store = new RuneStore({
+      runelog,
+      notices: { appended: (_id, runes) => void durable.push(...runes.map((rune) => rune.event_id)) }
+    })
   })
   afterEach(async () => {
     disk.clearFaults()

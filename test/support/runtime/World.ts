@@ -102,7 +102,10 @@ export class World {
     this.options = options
     this.runelog = runelog
     this.ids = seededIdSource(options.idSeed ?? 7)
-    this.record = new RuneStore({ runelog, onDurable: (id, runes) => this.note(id as ConversationId, runes) })
+    this.record = new RuneStore({
+      runelog,
+      notices: { appended: (id, runes) => this.note(id as ConversationId, runes) }
+    })
     this.store = options.wrapStore?.(this.record) ?? this.record
     this.snapshots =
       options.snapshots === true && disk !== undefined

@@ -51,11 +51,13 @@ class KilledStore extends RuneStore {
 
 const store = new KilledStore({
   runelog,
-  onDurable: (_id, runes) => {
-    if (isIt(runes) && plan.crash?.when === "after") die()
-    if (runes.some(({ kind }) => kind === "turn.completed" || kind === "turn.error")) setImmediate(ended)
-    if (plan.asksFirst && runes.some(({ kind }) => kind === "tool.approval_requested"))
-      setImmediate(() => void approve())
+  notices: {
+    appended: (_id, runes) => {
+      if (isIt(runes) && plan.crash?.when === "after") die()
+      if (runes.some(({ kind }) => kind === "turn.completed" || kind === "turn.error")) setImmediate(ended)
+      if (plan.asksFirst && runes.some(({ kind }) => kind === "tool.approval_requested"))
+        setImmediate(() => void approve())
+    }
   }
 })
 

@@ -35,10 +35,12 @@ const open = async () => {
   const runelog = await Runelog.open({ directory })
   const store = new RuneStore({
     runelog,
-    onDurable: (_id, runes) => {
-      if (!runes.some(({ kind }) => kind === "turn.completed")) return
-      completed += 1
-      if (completed % batch === 0) allDone()
+    notices: {
+      appended: (_id, runes) => {
+        if (!runes.some(({ kind }) => kind === "turn.completed")) return
+        completed += 1
+        if (completed % batch === 0) allDone()
+      }
     }
   })
   const conversations = makeConversations({

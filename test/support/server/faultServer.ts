@@ -74,11 +74,12 @@ const server = await startServer({
   // One at a time: whoever speaks to another conversation makes this one leave memory.
   runtime: { deltaEveryMs: 0, residentMax: 1 },
   drainMs: 600_000,
-  tools: async ({ blobs, log }) => {
+  tools: async ({ blobs, log, notices }) => {
     const assembled = await assembleTools({
       dataDirectory,
       environment,
       blobs,
+      notices,
       extend: (parts) => makeExtensions({ dataDirectory, environment, version, mcpServers: undefined, log }, parts)
     })
     return { ...assembled, close: () => new Promise(() => undefined) }

@@ -1,6 +1,8 @@
 // Runtimes that break one promise each, on purpose. A simulation that does not notice proves nothing. Most are broken
 // where they touch the world, through the ports they have; the few that are broken inside their machines are so
 // through `machine`, which a test puts in front of the real ones.
+
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Command } from "#src/machine/Command.ts"
@@ -101,15 +103,12 @@ const declaresAllRepeatable = (tools: ToolPort): ToolPort => ({
 
 const runsTwice = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: async (...call) => {
-    await tools.run(...call)
-    return tools.run(...call)
-  }
+  run: (...call) => Effect.andThen(tools.run(...call), tools.run(...call))
 })
 
 const asksNobody = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: async (_state, call) => ({ status: "success", output: `${call.tool_name}: done` })
+  run: (_state, call) => Effect.succeed({ status: "success", output: `${call.tool_name}: done` })
 })
 
 const onDrafts =

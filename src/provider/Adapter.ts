@@ -1,12 +1,13 @@
 // What the three SDK adapters have in common: one stream per call, its own assembly, translator and tap. An adapter
 // says how to open a stream of its wire format and how to read the events.
 import * as Redacted from "effect/Redacted"
-import { Assembly } from "./Assembly.ts"
+import { answerStream } from "./AnswerStream.ts"
+import type { Assembly } from "./Assembly.ts"
 import { withBytes } from "./Attachments.ts"
 import type { ModelRequest } from "./Canonical.ts"
 import type { HttpProviderConfig } from "./HttpProvider.ts"
 import type { ModelProvider } from "./Provider.ts"
-import { runStream } from "./StreamRun.ts"
+import { readStream } from "./StreamRun.ts"
 import { makeTap, type Tap } from "./Tap.ts"
 import { shapeRequest } from "./ToolSchema.ts"
 
@@ -28,21 +29,24 @@ export const makeAdapter = <Event>(
   adapter: Adapter<Event>
 ): ModelProvider => ({
   name,
-  stream: (request, sink, options) => {
+  stream: (request, options) => {
     const { request: shaped, unpack } = shapeRequest(request)
-    const assembly = new Assembly(name, sink, unpack)
-    const { end, handle } = adapter.translator(assembly, shaped)
-    const tap = makeTap(options.onActivity)
-    return runStream<Event>({
+    return answerStream({
       provider: name,
-      assembly,
-      tap,
-      signal: options.signal,
-      secrets: apiKey === undefined ? [] : [Redacted.value(apiKey)],
-      nowMs: options.clock?.nowMs ?? Date.now,
-      open: async (signal) => adapter.open(await withBytes(shaped, readBlob), tap, signal),
-      handle,
-      ...(end === undefined ? {} : { onEnd: end })
+      unpack,
+      feed: (answer) => {
+        const { end, handle } = adapter.translator(answer.assembly, shaped)
+        const tap = makeTap(options?.onActivity)
+        const run = {
+          provider: name,
+          tap,
+          secrets: apiKey === undefined ? [] : [Redacted.value(apiKey)],
+          open: async (signal: AbortSignal) => adapter.open(await withBytes(shaped, readBlob), tap, signal),
+          handle,
+          ...(end === undefined ? {} : { onEnd: end })
+        }
+        return readStream<Event>(run, answer)
+      }
     })
   }
 })

@@ -1,9 +1,10 @@
-// Builds one canonical answer out of whatever pieces a wire format delivers, and sends its events in the fixed
+// Builds one canonical answer out of whatever pieces a wire format delivers, and emits its events in the fixed
 // order: deltas as they come; then, once the provider has said that the answer is complete, the tool calls, the
 // usage, the final message and `done`. Holds the only mutable state of a running call.
+import * as Exit from "effect/Exit"
 import { type ArgumentsOutcome, incompleteArguments, oversizedArguments, parseArguments } from "./Arguments.ts"
 import type { AssistantPart, Message } from "./Canonical.ts"
-import type { Outcome, ProviderEvent, Sink, StopReason, ToolCallEvent, Usage } from "./Provider.ts"
+import type { ProviderEvent, StopReason, ToolCallEvent, Usage } from "./Provider.ts"
 import { type ProviderError, providerError } from "./ProviderErrors.ts"
 import { limits } from "./ProviderLimits.ts"
 
@@ -76,47 +77,24 @@ const outcomeOf = (call: RawCall): ArgumentsOutcome => {
 /** Makes the arguments of a call of what was sent for them, where a tool had to be described differently. */
 export type Unpack = (toolName: string, outcome: ArgumentsOutcome) => ArgumentsOutcome
 
+export type Emit = (event: ProviderEvent) => void
+
 export class Assembly {
-  /** Set while the receiver wants the stream to wait. */
-  backlog: Promise<void> | undefined
-  outcome: Outcome | undefined
-  /** What the receiver threw, if it did. */
-  sinkFailure: { readonly cause: unknown } | undefined
+  /** How the answer ended, once it has. */
+  outcome: Exit.Exit<void, ProviderError> | undefined
   usage: Usage | undefined
   text = ""
   #chars = 0
   readonly #textCharacters = new WholeCharacters()
   readonly #reasoningCharacters = new WholeCharacters()
   readonly #provider: string
-  readonly #sink: Sink
+  readonly #emit: Emit
   readonly #unpack: Unpack
 
-  constructor(provider: string, sink: Sink, unpack: Unpack = (_, outcome) => outcome) {
+  constructor(provider: string, emit: Emit, unpack: Unpack = (_, outcome) => outcome) {
     this.#provider = provider
-    this.#sink = sink
+    this.#emit = emit
     this.#unpack = unpack
-  }
-
-  #send(event: ProviderEvent): void {
-    try {
-      const pending = this.#sink(event)
-      if (pending !== undefined)
-        this.backlog = this.backlog === undefined ? pending : Promise.all([this.backlog, pending]).then(() => undefined)
-    } catch (cause) {
-      this.sinkFailure = { cause }
-      throw cause
-    }
-  }
-
-  async drained(): Promise<void> {
-    const pending = this.backlog
-    this.backlog = undefined
-    try {
-      await pending
-    } catch (cause) {
-      this.sinkFailure = { cause }
-      throw cause
-    }
   }
 
   /** Counts towards the size of the answer; false once it is too large (the call has then failed). */
@@ -138,20 +116,20 @@ export class Assembly {
     const content = this.#textCharacters.push(delta)
     if (content === "") return
     this.text += content
-    this.#send({ type: "assistant_delta", content })
+    this.#emit({ type: "assistant_delta", content })
   }
 
   reasoningDelta(delta: string): void {
     if (delta === "" || !this.grow(delta.length)) return
     const content = this.#reasoningCharacters.push(delta)
-    if (content !== "") this.#send({ type: "reasoning_delta", content })
+    if (content !== "") this.#emit({ type: "reasoning_delta", content })
   }
 
   /** The provider said what the answer uses so far. */
   noteUsage(usage: Usage): void {
     if (this.outcome !== undefined) return
     this.usage = usage
-    this.#send({ type: "usage_so_far", usage })
+    this.#emit({ type: "usage_so_far", usage })
   }
 
   /** The provider said the answer is complete. */
@@ -164,13 +142,13 @@ export class Assembly {
     if (this.outcome !== undefined) return
     const calls = this.#callEvents(answer.parts, answer.requestId, answer.history)
     if (calls === undefined) return
-    for (const call of calls) this.#send(call)
-    if (this.usage !== undefined) this.#send({ type: "usage", usage: this.usage })
+    for (const call of calls) this.#emit(call)
+    if (this.usage !== undefined) this.#emit({ type: "usage", usage: this.usage })
     const items = itemsOf(answer.parts, calls)
-    this.#send({ type: "assistant_final", content: this.text.toWellFormed() || textIn(items), items })
+    this.#emit({ type: "assistant_final", content: this.text.toWellFormed() || textIn(items), items })
     const stopReason = calls.length > 0 && answer.stopReason === "end_turn" ? "tool_calls" : answer.stopReason
-    this.outcome = { _tag: "Completed", stopReason }
-    this.#send({ type: "done", stop_reason: stopReason })
+    this.outcome = Exit.void
+    this.#emit({ type: "done", stop_reason: stopReason })
   }
 
   #callEvents(
@@ -192,9 +170,8 @@ export class Assembly {
 
   fail(error: ProviderError): void {
     if (this.outcome !== undefined) return
-    if (this.usage !== undefined) this.#send({ type: "usage", usage: this.usage })
-    this.outcome = { _tag: "Failed", error }
-    this.#send({ type: "error", error })
+    if (this.usage !== undefined) this.#emit({ type: "usage", usage: this.usage })
+    this.outcome = Exit.fail(error)
   }
 }
 

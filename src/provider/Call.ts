@@ -2,8 +2,9 @@
 // aborts the request at once and waits for nothing; whatever the provider still sends is dropped.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { ModelRequest } from "./Canonical.ts"
-import type { ModelProvider, Outcome, ProviderClock, Sink, StopReason } from "./Provider.ts"
+import type { ModelProvider, ProviderEvent, StopReason } from "./Provider.ts"
 import { type ProviderError, providerError } from "./ProviderErrors.ts"
 import { limits } from "./ProviderLimits.ts"
 
@@ -17,48 +18,34 @@ export interface Completed {
   readonly stopReason: StopReason
 }
 
-/** Lets a provider sleep on the caller's clock. */
-const providerClock = (clock: Clock.Clock): ProviderClock => ({
-  nowMs: () => clock.currentTimeMillisUnsafe(),
-  sleep: (delayMs, signal) =>
-    Effect.runPromise(Effect.provideService(Effect.sleep(delayMs), Clock.Clock, clock), { signal }).catch(
-      () => undefined
-    )
-})
+/** Takes the events that have gathered, in order. The stream waits for the effect. */
+export type Listener<E = never> = (events: ReadonlyArray<ProviderEvent>) => Effect.Effect<void, E>
 
-const settled = (outcome: Outcome): Effect.Effect<Completed, ProviderError> => {
-  if (outcome._tag === "Completed") return Effect.succeed({ stopReason: outcome.stopReason })
-  return outcome._tag === "Failed" ? Effect.fail(outcome.error) : Effect.interrupt
-}
-
-/** Counts signs of life (reading a clock for every delta would cost more than handling it) and the terminal event. */
+/** Counts signs of life: reading a clock for every delta would cost more than handling it. */
 interface Pulse {
   beats: number
-  over: boolean
 }
 
-const streaming = (provider: ModelProvider, request: ModelRequest, sink: Sink, clock: Clock.Clock, pulse: Pulse) =>
-  Effect.callback<Completed, ProviderError>((resume) => {
-    const controller = new AbortController()
-    let open = true
-    const guarded: Sink = (event) => {
-      if (!open) return undefined
-      pulse.beats++
-      if (event.type === "error" || event.type === "done") pulse.over = true
-      return sink(event)
-    }
-    const onActivity = () => {
-      pulse.beats++
-    }
-    provider.stream(request, guarded, { signal: controller.signal, onActivity, clock: providerClock(clock) }).then(
-      (outcome) => resume(settled(outcome)),
-      (defect) => resume(Effect.die(defect))
-    )
-    return Effect.sync(() => {
-      open = false
-      controller.abort()
-    })
+const answered = Effect.fnUntraced(function* <E>(
+  provider: ModelProvider,
+  request: ModelRequest,
+  listener: Listener<E>,
+  pulse: Pulse
+): Effect.fn.Return<Completed, ProviderError | E> {
+  let stopReason: StopReason | undefined
+  const onActivity = () => {
+    pulse.beats++
+  }
+  yield* Stream.runForEachArray(provider.stream(request, { onActivity }), (events) => {
+    pulse.beats++
+    const last = events.at(-1)
+    if (last?.type === "done") stopReason = last.stop_reason
+    return listener(events)
   })
+  if (stopReason !== undefined) return { stopReason }
+  const message = "the stream ended before the answer was complete"
+  return yield* providerError({ kind: "truncated", provider: provider.name, message })
+})
 
 const nanosPerMs = 1_000_000n
 
@@ -89,25 +76,19 @@ const watchdog = Effect.fnUntraced(function* (provider: string, pulse: Pulse, wi
 const timedOut = (provider: string, message: string) =>
   Effect.fail(providerError({ kind: "timeout", provider, message }))
 
-/** Runs the call to its end. Events reach `sink` in order; none comes after the effect is over. */
-export const call = Effect.fnUntraced(function* (
+/** Runs the call to its end. Events reach the listener in order; none comes after the effect is over. */
+export const call = <E = never>(
   provider: ModelProvider,
   request: ModelRequest,
-  sink: Sink,
+  listener: Listener<E>,
   options: CallLimits = {}
-): Effect.fn.Return<Completed, ProviderError> {
-  const clock = yield* Clock.Clock
-  const pulse: Pulse = { beats: 0, over: false }
-  const ended = Effect.raceFirst(
-    streaming(provider, request, sink, clock, pulse),
-    watchdog(provider.name, pulse, {
+): Effect.Effect<Completed, ProviderError | E> =>
+  Effect.suspend(() => {
+    const pulse: Pulse = { beats: 0 }
+    const within = {
       callMs: options.callMs ?? limits.callMs,
       firstEventMs: options.firstEventMs ?? limits.firstEventMs,
       idleMs: options.idleMs ?? limits.idleMs
-    })
-  )
-  return yield* Effect.tapError(ended, (error) =>
-    // A timeout is ours: the provider has not announced it.
-    pulse.over ? Effect.void : Effect.promise(async () => sink({ type: "error", error }))
-  )
-})
+    }
+    return Effect.raceFirst(answered(provider, request, listener, pulse), watchdog(provider.name, pulse, within))
+  })

@@ -1,10 +1,12 @@
-// The port every model provider implements. A call is a push stream: deltas go to a callback, with no
-// queue and no fiber in between, and the promise says how the call ended. Promises to the caller:
-// - exactly one outcome; `Completed` only after the provider's own terminal event;
-// - the last event is `done` (Completed) or `error` (Failed); an interrupted call sends nothing more;
+// The port every model provider implements: a call is a `Stream` of typed events that fails with a typed error.
+// Promises to the consumer:
+// - exactly one end: the stream completes after `done`, its last event, or it fails with a `ProviderError`;
+// - it completes only after the provider's own terminal event;
 // - a tool call is delivered only when the answer is complete, so no partial call can ever run;
-// - the promise rejects only if the callback itself threw.
-
+// - interrupting the consumer aborts the request at once, and nothing is delivered after that;
+// - a consumer that is slow holds the provider back: only a bounded number of events is buffered.
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { ArgumentsOutcome } from "./Arguments.ts"
 import type { AssistantPart, ModelRequest } from "./Canonical.ts"
 import type { ProviderError } from "./ProviderErrors.ts"
@@ -24,7 +26,7 @@ export type StopReason =
   | "max_output_tokens"
   | "context_window"
   | "stop_sequence"
-  /** The provider paused a long turn: send the answer back as it is to go on. */
+  /** The provider paused a long turn: send the answer back as it is to continue. */
   | "pause_turn"
 
 export interface AssistantDelta {
@@ -69,11 +71,6 @@ export interface AssistantFinal {
   readonly items: ReadonlyArray<AssistantPart>
 }
 
-export interface ErrorEvent {
-  readonly type: "error"
-  readonly error: ProviderError
-}
-
 export interface Done {
   readonly type: "done"
   readonly stop_reason: StopReason
@@ -86,37 +83,19 @@ export type ProviderEvent =
   | UsageEvent
   | UsageSoFarEvent
   | AssistantFinal
-  | ErrorEvent
   | Done
 
-/** Receives events in order. A returned promise holds the stream back until it resolves. */
-export type Sink = (event: ProviderEvent) => void | Promise<void>
-
-export type Outcome =
-  | { readonly _tag: "Completed"; readonly stopReason: StopReason }
-  | { readonly _tag: "Failed"; readonly error: ProviderError }
-  | { readonly _tag: "Interrupted" }
-
-/** Time as the caller sees it, so that a test can own it. */
-export interface ProviderClock {
-  readonly nowMs: () => number
-  /** Resolves after the delay, or at once when the signal aborts. */
-  readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>
-}
-
 export interface StreamOptions {
-  readonly signal: AbortSignal
   /** Called whenever bytes arrive, also those that carry no event. */
   readonly onActivity?: () => void
-  readonly clock?: ProviderClock
 }
 
 export interface ModelProvider {
   /** Name in front of the slash of a model name. */
   readonly name: string
   /** Why there is no such model, where that is known without asking for it. */
-  readonly modelIssue?: (model: string) => Promise<string | undefined>
-  readonly stream: (request: ModelRequest, sink: Sink, options: StreamOptions) => Promise<Outcome>
+  readonly modelIssue?: (model: string) => Effect.Effect<string | undefined>
+  readonly stream: (request: ModelRequest, options?: StreamOptions) => Stream.Stream<ProviderEvent, ProviderError>
 }
 
 /** Full name of a model, as opaque parts remember it. */

@@ -15,6 +15,8 @@ export const limits = {
   unusableArgumentsCharsKept: 4096,
   /** Nesting of tool arguments. */
   argumentsDepthMax: 64,
+  /** Events of one stream that wait for their consumer; beyond them the provider is held back. */
+  eventsBufferedMax: 256,
   /** Tool calls in one answer; the rest is dropped and the answer marked malformed. */
   toolCallsMax: 256,
   /** Tools in one request: more are refused by providers, and with them every turn. */

@@ -1,6 +1,7 @@
 // From a model name to something that can be called: `provider/name` selects an adapter, an address and a key.
 // Knows the four built-in providers and whatever the configuration adds. Reads nothing itself: keys, settings and
 // scenario files come in through the config.
+import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { ReadBlob } from "./Attachments.ts"
@@ -18,7 +19,7 @@ import {
   ScenarioInvalid
 } from "./ProviderErrors.ts"
 import { builtinScenarios } from "./scripted/Builtin.ts"
-import { parseScenario, parseScenarioText } from "./scripted/Scenario.ts"
+import { parseScenario, parseScenarioText, type Scenario } from "./scripted/Scenario.ts"
 import { type LoadScenario, makeScripted } from "./scripted/Scripted.ts"
 
 export const adapters = ["openai-responses", "openai-chat", "anthropic", "scripted"] as const
@@ -115,31 +116,31 @@ const httpProvider = (settings: ProviderSettings, config: HttpProviderConfig): M
     : makeResponses({ ...config, ...options })
 }
 
+const fileReason = (builtin: ReadonlyArray<string>, cause: unknown): string =>
+  `neither built in (${builtin.join(", ")}) nor a readable file: ${cause instanceof Error ? cause.message : String(cause)}`
+
 const scenarioLoader = (config: RegistryConfig): LoadScenario => {
   const own = { ...builtinScenarios, ...config.scenarios }
   const parsed = new Map<string, ReturnType<typeof parseScenario>>()
-  return async (name) => {
-    const known = parsed.get(name)
-    if (known !== undefined) return known
-    if (Object.hasOwn(own, name)) {
-      const scenario = parseScenario(name, own[name])
-      parsed.set(name, scenario)
-      return scenario
+  const fromFile = (name: string): Effect.Effect<Scenario, ScenarioInvalid> => {
+    const { readText } = config
+    if (readText === undefined) {
+      const reason = "no such scenario; files are read only below the directory that the setting scenarios names"
+      return Effect.fail(new ScenarioInvalid({ scenario: name, reason }))
     }
-    if (config.readText === undefined)
-      return Result.fail(
-        new ScenarioInvalid({
-          scenario: name,
-          reason: "no such scenario; files are read only below the directory that the setting scenarios names"
-        })
-      )
-    try {
-      return parseScenarioText(name, await config.readText(name))
-    } catch (cause) {
-      const reason = `neither built in (${Object.keys(own).join(", ")}) nor a readable file: ${cause instanceof Error ? cause.message : String(cause)}`
-      return Result.fail(new ScenarioInvalid({ scenario: name, reason }))
-    }
+    const text = Effect.tryPromise({
+      try: () => readText(name),
+      catch: (cause) => new ScenarioInvalid({ scenario: name, reason: fileReason(Object.keys(own), cause) })
+    })
+    return Effect.flatMap(text, (json) => Effect.fromResult(parseScenarioText(name, json)))
   }
+  return (name) =>
+    Effect.suspend(() => {
+      if (!Object.hasOwn(own, name)) return fromFile(name)
+      const scenario = parsed.get(name) ?? parseScenario(name, own[name])
+      parsed.set(name, scenario)
+      return Effect.fromResult(scenario)
+    })
 }
 
 const settingsOf = (name: string, config: RegistryConfig): ProviderSettings | undefined => {

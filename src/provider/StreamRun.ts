@@ -1,7 +1,11 @@
 // The loop all SDK adapters share: open the stream, feed its events to a translator, and decide how the call
 // ended. An end without the provider's terminal event is a truncation; an abort is an interrupt, not a failure.
-import type { Assembly } from "./Assembly.ts"
-import type { Outcome } from "./Provider.ts"
+// The loop is plain code, awaited by one effect: an effect per event would cost more than handling it.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { Answer } from "./AnswerStream.ts"
 import { providerError } from "./ProviderErrors.ts"
 import { limits } from "./ProviderLimits.ts"
 import { sdkFailure } from "./SdkFailure.ts"
@@ -9,11 +13,8 @@ import type { Tap } from "./Tap.ts"
 
 export interface StreamRun<Event> {
   readonly provider: string
-  readonly assembly: Assembly
   readonly tap: Tap
-  readonly signal: AbortSignal
   readonly secrets: ReadonlyArray<string>
-  readonly nowMs: () => number
   /** Sends the request. Its signal also aborts a connection that outlives its answer. */
   readonly open: (signal: AbortSignal) => Promise<AsyncIterable<Event>>
   /** Translates one event; settles the assembly when it is the terminal one. */
@@ -22,105 +23,121 @@ export interface StreamRun<Event> {
   readonly onEnd?: () => void
 }
 
-const interrupted: Outcome = { _tag: "Interrupted" }
-
-/** Ends the connection without waiting for it. */
-const abandon = (iterator: AsyncIterator<unknown>, connection: AbortController): void => {
-  connection.abort()
-  iterator.return?.().catch(() => undefined)
-}
-
 /** Reads the rest of a finished answer so that its connection can be used again. */
-const drain = async (iterator: AsyncIterator<unknown>, connection: AbortController): Promise<void> => {
-  const timer = setTimeout(() => connection.abort(), limits.drainMs)
-  timer.unref()
+const readRest = async (iterator: AsyncIterator<unknown>): Promise<void> => {
   try {
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next());
   } catch {
     // The answer was complete; how its connection died does not matter any more.
-  } finally {
-    clearTimeout(timer)
   }
 }
 
-/** Runs the translator. An event it cannot make sense of is the provider's fault and ends the call. */
-const translate = <Event>(run: StreamRun<Event>, event: Event): void => {
-  try {
-    run.handle(event)
-  } catch (cause) {
-    if (run.assembly.sinkFailure !== undefined) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    const message = `an event of the stream has an unknown shape: ${reason}`
-    run.assembly.fail(providerError({ kind: "malformed_response", provider: run.provider, message }))
-  }
-}
+class Reading<Event> {
+  private readonly run: StreamRun<Event>
+  private readonly answer: Answer
+  private readonly clock: Clock.Clock
+  private readonly connection = new AbortController()
+  private iterator: AsyncIterator<Event> | undefined
+  private events = 0
+  private isAbandoned = false
 
-const consume = async <Event>(
-  run: StreamRun<Event>,
-  connection: AbortController
-): Promise<{ readonly events: number }> => {
-  const { assembly } = run
-  const stream = await run.open(connection.signal)
-  const iterator = stream[Symbol.asyncIterator]()
-  let events = 0
-  try {
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
-      events++
-      translate(run, next.value)
-      if (assembly.backlog !== undefined) await assembly.drained()
-      if (assembly.outcome !== undefined) break
+  constructor(run: StreamRun<Event>, answer: Answer, clock: Clock.Clock) {
+    this.run = run
+    this.answer = answer
+    this.clock = clock
+  }
+
+  /** Reads until the answer is settled, or until the consumer has fallen behind; never rejects. */
+  async advance(): Promise<void> {
+    const { assembly, isFull } = this.answer
+    try {
+      this.iterator ??= (await this.run.open(this.connection.signal))[Symbol.asyncIterator]()
+      for (let next = await this.iterator.next(); next.done !== true; next = await this.iterator.next()) {
+        this.events++
+        this.translate(next.value)
+        if (assembly.outcome !== undefined || isFull()) return
+      }
+      this.end(() => this.truncation())
+    } catch (cause) {
+      this.end(() => this.failure(cause))
     }
-  } catch (cause) {
-    abandon(iterator, connection)
-    throw cause
   }
-  if (assembly.outcome?._tag === "Completed") void drain(iterator, connection)
-  else abandon(iterator, connection)
-  return { events }
-}
 
-const truncation = <Event>(run: StreamRun<Event>, events: number) => {
-  const type = run.tap.contentType()
-  const foreign = events === 0 && type !== "" && !type.includes("event-stream")
-  return providerError({
-    kind: foreign ? "malformed_response" : "truncated",
-    provider: run.provider,
-    message: foreign ? `the answer is ${type}, not an event stream` : "the stream ended before the answer was complete"
-  })
-}
+  /** Runs the translator. An event it cannot make sense of is the provider's fault and ends the call. */
+  private translate(event: Event): void {
+    try {
+      this.run.handle(event)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      const message = `an event of the stream has an unknown shape: ${reason}`
+      this.answer.assembly.fail(providerError({ kind: "malformed_response", provider: this.run.provider, message }))
+    }
+  }
 
-const settle = async <Event>(run: StreamRun<Event>): Promise<void> => {
-  const { assembly } = run
-  const connection = new AbortController()
-  const onAbort = () => connection.abort()
-  run.signal.addEventListener("abort", onAbort)
-  if (run.signal.aborted) onAbort()
-  try {
-    const { events } = await consume(run, connection)
-    if (assembly.outcome !== undefined || run.signal.aborted) return
-    run.onEnd?.()
-    if (assembly.outcome === undefined) assembly.fail(truncation(run, events))
-  } catch (cause) {
-    if (assembly.sinkFailure !== undefined) throw assembly.sinkFailure.cause
-    if (assembly.outcome !== undefined || run.signal.aborted) return
-    run.onEnd?.()
-    if (assembly.outcome !== undefined) return
-    assembly.fail(
-      sdkFailure(cause, {
-        provider: run.provider,
-        secrets: run.secrets,
-        nowMs: run.nowMs(),
-        answered: run.tap.answered(),
-        bodyEnded: run.tap.bodyEnded()
-      })
-    )
-  } finally {
-    run.signal.removeEventListener("abort", onAbort)
+  /** The connection is over. What that means is up to the adapter, unless nobody listens any more. */
+  private end(error: () => ReturnType<typeof providerError>): void {
+    const { assembly } = this.answer
+    if (assembly.outcome !== undefined || this.isAbandoned) return
+    this.run.onEnd?.()
+    if (assembly.outcome === undefined) assembly.fail(error())
+  }
+
+  private truncation() {
+    const type = this.run.tap.contentType()
+    const foreign = this.events === 0 && type !== "" && !type.includes("event-stream")
+    return providerError({
+      kind: foreign ? "malformed_response" : "truncated",
+      provider: this.run.provider,
+      message: foreign
+        ? `the answer is ${type}, not an event stream`
+        : "the stream ended before the answer was complete"
+    })
+  }
+
+  private failure(cause: unknown) {
+    const { provider, secrets, tap } = this.run
+    return sdkFailure(cause, {
+      provider,
+      secrets,
+      nowMs: this.clock.currentTimeMillisUnsafe(),
+      answered: tap.answered(),
+      bodyEnded: tap.bodyEnded()
+    })
+  }
+
+  /** Ends the connection without waiting for it; that of a complete answer can be used again when it is drained. */
+  get release(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { connection, iterator } = this
+      const { outcome } = this.answer.assembly
+      this.isAbandoned = true
+      if (outcome !== undefined && Exit.isSuccess(outcome) && iterator !== undefined) {
+        const drained = Effect.timeoutOption(
+          Effect.promise(() => readRest(iterator)),
+          limits.drainMs
+        )
+        const closed = Effect.ensuring(
+          drained,
+          Effect.sync(() => connection.abort())
+        )
+        return Effect.asVoid(Effect.forkDetach(closed))
+      }
+      connection.abort()
+      iterator?.return?.().catch(() => undefined)
+      return Effect.void
+    })
   }
 }
 
-export const runStream = async <Event>(run: StreamRun<Event>): Promise<Outcome> => {
-  await settle(run)
-  if (run.assembly.backlog !== undefined) await run.assembly.drained()
-  return run.assembly.outcome ?? interrupted
-}
+/** Feeds the answer from an SDK's stream; the request is aborted when the scope closes before its end. */
+export const readStream = Effect.fnUntraced(function* <Event>(
+  run: StreamRun<Event>,
+  answer: Answer
+): Effect.fn.Return<void, never, Scope.Scope> {
+  const reading = new Reading(run, answer, yield* Clock.Clock)
+  yield* Effect.addFinalizer(() => reading.release)
+  while (answer.assembly.outcome === undefined) {
+    yield* Effect.promise(() => reading.advance())
+    yield* answer.room
+  }
+})

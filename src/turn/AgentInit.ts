@@ -1,6 +1,7 @@
 // Whether an agent can be brought up: there is a provider for its model, the model is one that the provider has where that
 // can be known without asking it, and there is a directory to work in. What a person can mend while the agent waits,
 // such as a key that is missing, is no reason here.
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf, workspaceOf } from "../machine/view/Select.ts"
@@ -25,23 +26,26 @@ const failed = (code: string, message: string): ErrorInfo => ({
 /** Can be mended without another agent. */
 const mendable: ReadonlySet<string | undefined> = new Set(["ProviderKeyMissing"])
 
-const modelIssue = async ({ models }: AgentInitOptions, fullName: string): Promise<ErrorInfo | undefined> => {
+const modelIssue = Effect.fnUntraced(function* (
+  { models }: AgentInitOptions,
+  fullName: string
+): Effect.fn.Return<ErrorInfo | undefined> {
   const resolved = models.resolve(fullName)
   if (Result.isFailure(resolved)) {
     const { code, message } = resolved.failure
     return mendable.has(code) ? undefined : failed("model_unknown", message)
   }
   const { model, provider } = resolved.success
-  const message = await provider.modelIssue?.(model)
+  const message = provider.modelIssue === undefined ? undefined : yield* provider.modelIssue(model)
   return message === undefined ? undefined : failed("model_unknown", message)
-}
+})
 
 /** Why the agent cannot be brought up; nothing when it can. */
-export const initIssue = async (
+export const initIssue = Effect.fn("AgentInit.initIssue")(function* (
   options: AgentInitOptions,
   state: ConversationState,
   agentId: AgentId
-): Promise<ErrorInfo | undefined> => {
+): Effect.fn.Return<ErrorInfo | undefined> {
   const agent = agentOf(state, agentId)
   if (agent === undefined) return undefined
   const workspace = workspaceOf(state, agentId)
@@ -49,5 +53,5 @@ export const initIssue = async (
   const message = workspace === undefined ? undefined : options.workspaceIssue?.(choice)
   if (message !== undefined) return failed("workspace_unusable", message)
   // An agent of another program has its own model.
-  return agent.harness === null ? modelIssue(options, agent.model) : undefined
-}
+  return agent.harness === null ? yield* modelIssue(options, agent.model) : undefined
+})

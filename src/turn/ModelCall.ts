@@ -115,8 +115,7 @@ const speak = (options: ModelCallOptions, attempt: Attempt, request: ModelReques
       options.commands.state().session.config
     )
     const within = { callMs: pending.timeout_ms, firstEventMs, idleMs }
-    const answered = call(resolved.provider, request, heard.sink, within)
-    return yield* Effect.raceFirst(answered, heard.overflow).pipe(
+    return yield* call(resolved.provider, request, heard.hear, within).pipe(
       // The final repeats every word; after a failure the words so far are all there is.
       Effect.tapError((error) => {
         const { chars, told } = heard
@@ -179,7 +178,9 @@ const judged = (
 
 /** Tools that come from elsewhere may take a moment to be there. */
 const toolsReady = ({ commands, tools }: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
-  tools.ready?.(commands.state(), pending.agent_id) ?? Effect.void
+  tools.ready === undefined
+    ? Effect.void
+    : Effect.promise(async (signal) => tools.ready?.(commands.state(), pending.agent_id, signal))
 
 /** Tools that cannot be offered are told of before the model is asked without them. */
 const offerAndTell = (

@@ -1,10 +1,10 @@
 // What is heard while a model speaks: text and reasoning become runes as they come, calls and figures are kept for
 // the end. An answer that grows beyond what the log can hold ends the call.
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { tryCommand } from "../contract/TryCommand.ts"
 import type { PendingWork } from "../machine/work/PendingWork.ts"
-import type { AssistantFinal, ProviderEvent, Sink, ToolCallEvent, Usage } from "../provider/Provider.ts"
+import type { Listener } from "../provider/Call.ts"
+import type { AssistantFinal, ProviderEvent, ToolCallEvent, Usage } from "../provider/Provider.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { RequestId } from "../rune/Ids.ts"
 import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
@@ -39,7 +39,6 @@ export class StreamReader {
   private readonly pending: CallModel
   private readonly text: Coalescer
   private readonly reasoning: Coalescer
-  private readonly tooLarge = Deferred.makeUnsafe<never, ProviderError>()
   private bytes = 0
   readonly calls = new Map<string, ToolCallEvent["parsed"]>()
   private readonly requestId: RequestId
@@ -82,12 +81,24 @@ export class StreamReader {
     return this.usage === undefined ? {} : { usage: this.attemptCost.told(this.usage) }
   }
 
-  /** Fails when the answer has become too large to be kept. */
-  get overflow(): Effect.Effect<never, ProviderError> {
-    return Deferred.await(this.tooLarge)
+  /** Takes events as they come. Hot path: it makes no effect unless the stream has to wait or is over. */
+  readonly hear: Listener<ProviderError> = (events) => this.hearFrom(events, 0)
+
+  private hearFrom(events: ReadonlyArray<ProviderEvent>, from: number): Effect.Effect<void, ProviderError> {
+    for (let at = from; at < events.length; at++) {
+      const wait = this.take(events[at]!)
+      if (this.bytes > limits.answerBytesMax) return Effect.fail(this.tooLarge())
+      // Too many pieces are on their way to the disk.
+      if (wait !== undefined)
+        return Effect.flatMap(
+          Effect.promise(() => wait),
+          () => this.hearFrom(events, at + 1)
+        )
+    }
+    return Effect.void
   }
 
-  readonly sink: Sink = (event: ProviderEvent): undefined | Promise<void> => {
+  private take(event: ProviderEvent): undefined | Promise<void> {
     switch (event.type) {
       case "assistant_delta": {
         const { agent_id, turn_id } = this.pending
@@ -119,12 +130,13 @@ export class StreamReader {
   /** What a turn has said must fit into the one rune that ends it. */
   private fits(content: string): boolean {
     this.bytes += jsonBytes(content)
-    if (this.bytes <= limits.answerBytesMax) return true
+    return this.bytes <= limits.answerBytesMax
+  }
+
+  private tooLarge(): ProviderError {
     const message = `the answer is larger than ${limits.answerBytesMax} bytes`
     const provider = this.pending.model.split("/", 1)[0]!
-    const error = providerError({ kind: "malformed_response", provider, message, retryable: false })
-    Effect.runSync(Deferred.fail(this.tooLarge, error))
-    return false
+    return providerError({ kind: "malformed_response", provider, message, retryable: false })
   }
 
   /** Sends off what has gathered. */

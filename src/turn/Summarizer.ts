@@ -10,7 +10,7 @@ import { type Known, settlementOf } from "../machine/decide/Settlement.ts"
 import { shortened } from "../machine/evolve/DoneEffects.ts"
 import { effectiveLimits, limits as machineLimits } from "../machine/MachineLimits.ts"
 import type { AgentState, ConversationState, TranscriptItem } from "../machine/State.ts"
-import { call } from "../provider/Call.ts"
+import { call, type Listener } from "../provider/Call.ts"
 import type { ModelRequest } from "../provider/Canonical.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
 import type { ProviderEvent, Usage } from "../provider/Provider.ts"
@@ -193,7 +193,7 @@ export class Summarizer {
     const within = { callMs: llmTimeoutMs, firstEventMs: llmFirstEventMs, idleMs: llmIdleMs }
     const answered = Effect.suspend(() => {
       streams.add(gathering)
-      return call(resolved.provider, request, heard.sink, within)
+      return call(resolved.provider, request, heard.hear, within)
     }).pipe(
       Effect.tap(() => Effect.sync(() => attemptCost.settle(known().told ?? used()))),
       Effect.tapError((error) => Effect.sync(() => attemptCost.settle(chargeOf(error, known())))),
@@ -220,7 +220,12 @@ class SummaryText {
   private chars = 0
   private usage: Usage | undefined
 
-  readonly sink = (event: ProviderEvent): undefined => {
+  readonly hear: Listener = (events) =>
+    Effect.sync(() => {
+      for (const event of events) this.take(event)
+    })
+
+  private take(event: ProviderEvent): void {
     if (event.type === "usage" || event.type === "usage_so_far") this.usage = event.usage
     if (event.type !== "assistant_delta" && event.type !== "reasoning_delta") return
     this.chars += event.content.length

@@ -1,7 +1,6 @@
 // Runs what the state says is pending, one effect each: model calls, tools, hooks, timers. Each first makes its step
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { tryCommand } from "../contract/TryCommand.ts"
 import { callTimeoutMs, effectiveLimits } from "../machine/MachineLimits.ts"
@@ -15,7 +14,7 @@ import type { Commands } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
 import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
-import { type CallRun, finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
+import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
 import { limits } from "./TurnLimits.ts"
 import { waitUntil } from "./WaitUntil.ts"
 
@@ -69,12 +68,11 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
   })
 
 /** Work that is interrupted is given a moment to say what became of it. */
-const windingUp = (work: (how: CallRun) => Promise<void>): Effect.Effect<void> =>
-  Effect.contextWith((services: Context.Context<never>) => {
-    const runExit = Effect.runPromiseExitWith(services)
+const windingUp = (work: (signal: AbortSignal) => Promise<void>): Effect.Effect<void> =>
+  Effect.suspend(() => {
     let under: Promise<void> = Promise.resolve()
     const run = Effect.promise((signal) => {
-      under = work({ signal, runExit })
+      under = work(signal)
       return under
     })
     const last = Effect.promise(() => under.catch(() => undefined))
@@ -82,7 +80,7 @@ const windingUp = (work: (how: CallRun) => Promise<void>): Effect.Effect<void> =
   })
 
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
-  const run = windingUp((how) => finishCall(options, pending, how))
+  const run = windingUp((signal) => finishCall(options, pending, signal))
   const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, run)
   return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
     started === true ? bounded : Effect.void
@@ -91,16 +89,14 @@ const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<
 
 const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Effect<void> =>
   Effect.flatMap(
-    Effect.suspend(() => {
+    Effect.promise(async () => {
       const state = options.commands.state()
       const { approvalTimeoutMs } = effectiveLimits(state.session.config)
       // A clock that was set back must not make a question expire as it is asked.
       const expires = approvalTimeoutMs === 0 ? undefined : logMs(options) + approvalTimeoutMs
       const call = callOf(state, pending.call_id)
-      const timeoutMs = callTimeoutMs(state.session.config, call?.timeout_ms ?? null)
-      return Effect.map(routeCall(options, pending.call_id, { expires_ms: expires }), (verdict) =>
-        verdict === "run" ? timeoutMs : undefined
-      )
+      const verdict = await routeCall(options, pending.call_id, { expires_ms: expires })
+      return verdict === "run" ? callTimeoutMs(state.session.config, call?.timeout_ms ?? null) : undefined
     }),
     (timeoutMs) =>
       timeoutMs === undefined ? Effect.void : runTool(options, { ...pending, _tag: "RunTool", timeout_ms: timeoutMs })
@@ -155,7 +151,7 @@ const awaitApproval = (options: EngineOptions, pending: Of<"AwaitApproval">): Ef
 
 const startAgent = (options: EngineOptions, agentId: AgentId): Effect.Effect<void> =>
   Effect.flatMap(
-    Effect.promise(() => initIssue(options, options.commands.state(), agentId)),
+    Effect.suspend(() => initIssue(options, options.commands.state(), agentId)),
     (error) =>
       submit(
         options.commands,

@@ -1,8 +1,6 @@
 // Goal: a yes to a changed call lasts no longer than it can be bound to that call, and a yes for longer answers the questions
 // that wait and that it covers, and no others. Method: real questions on record; a policy that offers what each case says,
 // and the real one.
-
-import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
@@ -15,7 +13,6 @@ import type { Tool } from "#src/tool/Tool.ts"
 import type { BeforeCall } from "#src/tool/ToolPort.ts"
 import { makeRouter } from "#src/tool/ToolRouter.ts"
 import { callItem, Story, shellTool } from "../support/story.ts"
-import { authorizeCall } from "../support/tool/runTool.ts"
 
 const callId = "call_1" as CallId
 
@@ -44,13 +41,12 @@ const answered = async (scope: ApprovalScope, learns: Learns | undefined) => {
       }
     },
     tools: {
-      authorize: () =>
-        Effect.succeed({
-          _tag: "Ask",
-          policy_reason: "r",
-          shown_as: { title: "t" },
-          ...(learns === undefined ? {} : { learns })
-        })
+      authorize: async () => ({
+        _tag: "Ask",
+        policy_reason: "r",
+        shown_as: { title: "t" },
+        ...(learns === undefined ? {} : { learns })
+      })
     }
   })
   const hash = state.calls.find(({ call_id }) => call_id === callId)!.arguments_hash
@@ -84,7 +80,7 @@ describe("a yes to a changed call", () => {
           return { event_id: 9, runes: [] }
         }
       },
-      tools: { authorize: () => Effect.succeed({ _tag: "Deny", reason: "rule 1 denies bash" }) }
+      tools: { authorize: async () => ({ _tag: "Deny", reason: "rule 1 denies bash" }) }
     })
     const { arguments_hash } = state.calls.find(({ call_id }) => call_id === callId)!
     const answer = { call_id: callId, scope: "once", arguments_hash, approver: "ada", channel: "cli" } as const
@@ -111,7 +107,7 @@ const bash: Tool = {
   sandboxed: true,
   access: ({ command }) => ({ command: String(command) }),
   preview: async ({ command }) => ({ title: String(command) }),
-  run: () => Effect.succeed({ status: "success", output: "" })
+  run: async () => ({ status: "success", output: "" })
 }
 
 /** A batch of commands that all wait for an answer, with the real policy and the real machine. */
@@ -128,7 +124,7 @@ const waiting = async (commands: ReadonlyArray<string>, more: { readonly beforeC
   })
   const ids = story.state.calls.map(({ call_id }) => call_id)
   for (const call of story.state.calls) {
-    const verdict = await authorizeCall(tools, story.state, call)
+    const verdict = await tools.authorize(story.state, call)
     if (verdict._tag !== "Ask") throw new Error(verdict._tag)
     const { _tag, ...question } = verdict
     story.run({ _tag: "RequireApproval", call_id: call.call_id, ...question })

@@ -3,7 +3,6 @@
 // a program compares what the state holds with what is durable.
 // Verifies: INV-GOAL-EVIDENCE
 import { setImmediate as turnOfLoop } from "node:timers/promises"
-import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { makeHooks } from "#src/hook/Hooks.ts"
 import type { ProgramEnded } from "#src/hook/Program.ts"
@@ -113,7 +112,7 @@ describe("a hook before a call", () => {
     provenance: "builtin",
     access: () => ({}),
     preview: async () => ({ title: "write" }),
-    run: () => Effect.succeed({ status: "success", output: "" })
+    run: async () => ({ status: "success", output: "" })
   }
   const ended: ProgramEnded = { exit_code: 0, signal: null, aborted: false, stdout: "", stderr: "", output: "" }
 

@@ -30,10 +30,10 @@ const open = async (down: () => boolean) => {
       const { provider } = found.success
       const switched: ModelProvider = {
         name: provider.name,
-        stream: (request, sink, options) => {
+        stream: (request, options) => {
           asked += 1
           const model = request.model === "up" && down() ? "down" : request.model
-          return provider.stream({ ...request, model }, sink, options)
+          return provider.stream({ ...request, model }, options)
         }
       }
       return { ...found, success: { ...found.success, provider: switched } } as typeof found

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { afterAll, beforeAll } from "vitest"
 import { call } from "#src/provider/Call.ts"
@@ -26,8 +27,10 @@ afterAll(() => server.close())
 
 const scripted = (play: ReadonlyArray<object>): ModelProvider => {
   const scenario = parseScenario("test", { name: "test", replies: [{ play }] })
-  return makeScripted({ load: async () => scenario })
+  return makeScripted({ load: () => Effect.fromResult(scenario) })
 }
+
+const ignore = () => Effect.void
 
 /** Lets promises and fibers that are ready run; no time passes. */
 const settle = Effect.promise(async () => {
@@ -37,9 +40,7 @@ const settle = Effect.promise(async () => {
 const begun = Effect.fnUntraced(function* (provider: ModelProvider) {
   const events: Array<ProviderEvent> = []
   const fiber = yield* Effect.forkChild(
-    call(provider, sampleRequest(), (event) => {
-      events.push(event)
-    })
+    call(provider, sampleRequest(), (some) => Effect.sync(() => events.push(...some)))
   )
   yield* settle
   return { events, fiber }
@@ -55,7 +56,7 @@ const advance = Effect.fnUntraced(function* (totalMs: number, stepMs: number) {
 describe("a call on the test clock", () => {
   it.effect("ends by itself when the answer is complete", () =>
     Effect.gen(function* () {
-      const done = yield* call(scripted([{ text: "hi" }]), sampleRequest(), () => undefined)
+      const done = yield* call(scripted([{ text: "hi" }]), sampleRequest(), ignore)
       assert.deepStrictEqual(done, { stopReason: "end_turn" })
     })
   )
@@ -70,7 +71,7 @@ describe("a call on the test clock", () => {
       assert.strictEqual(error.kind, "timeout")
       assert.isTrue(error.retryable)
       assert.strictEqual(error.message, "the stream was silent for 60000 ms")
-      assert.deepStrictEqual(events.at(-1), { type: "error", error })
+      assert.strictEqual(events.at(-1)?.type, "assistant_delta")
     })
   )
 
@@ -121,17 +122,23 @@ describe("a call on the test clock", () => {
       assert.strictEqual(events.length, before)
       const exit = yield* Fiber.await(fiber)
       assert.isTrue(Exit.hasInterrupts(exit))
-      assert.isFalse(events.some((event) => event.type === "error"))
     })
   )
 
-  it.effect("dies of a receiver that throws", () =>
+  it.effect("dies of a listener that dies, and fails with what it fails with", () =>
     Effect.gen(function* () {
-      const failing = call(scripted([{ text: "hi" }]), sampleRequest(), () => {
-        throw new Error("receiver is broken")
-      })
-      const exit = yield* Effect.exit(failing)
-      assert.isTrue(Exit.hasDies(exit))
+      const dying = call(scripted([{ text: "hi" }]), sampleRequest(), () => Effect.die(new Error("broken")))
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(dying)))
+      const failing = call(scripted([{ text: "hi" }]), sampleRequest(), () => Effect.fail("enough"))
+      assert.strictEqual(yield* Effect.flip(failing), "enough")
+    })
+  )
+
+  it.effect("takes a stream that completes without its terminal event for truncated", () =>
+    Effect.gen(function* () {
+      const breaking: ModelProvider = { name: "broken", stream: () => Stream.empty }
+      const error = yield* Effect.flip(call(breaking, sampleRequest(), ignore))
+      assert.strictEqual(error.kind, "truncated")
     })
   )
 })
@@ -145,9 +152,7 @@ describe.each(formats)("a stalled $name connection", (format) => {
       const idleMs = 300
       for (let round = 0; round < rounds; round++) {
         const startedMs = performance.now()
-        const error = yield* Effect.flip(
-          call(format.provider(server.url), sampleRequest(), () => undefined, { idleMs })
-        )
+        const error = yield* Effect.flip(call(format.provider(server.url), sampleRequest(), ignore, { idleMs }))
         const tookMs = performance.now() - startedMs
         assert.strictEqual(error.kind, "timeout")
         assert.isAtLeast(tookMs, idleMs - 1)
@@ -165,7 +170,7 @@ describe.each(formats)("a stalled $name connection", (format) => {
       const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 120))
       let pauses = 0
       server.respond(() => ({ body, pieceBytes: 14, between: () => (pauses++ < 4 ? pause() : Promise.resolve()) }))
-      const done = yield* call(format.provider(server.url), sampleRequest(), () => undefined, { idleMs: 300 })
+      const done = yield* call(format.provider(server.url), sampleRequest(), ignore, { idleMs: 300 })
       assert.deepStrictEqual(done, { stopReason: "end_turn" })
     })
   )
@@ -174,7 +179,7 @@ describe.each(formats)("a stalled $name connection", (format) => {
     Effect.gen(function* () {
       server.respond(() => ({ body: "", neverAnswer: true }))
       const error = yield* Effect.flip(
-        call(format.provider(server.url), sampleRequest(), () => undefined, { firstEventMs: 200, idleMs: 50 })
+        call(format.provider(server.url), sampleRequest(), ignore, { firstEventMs: 200, idleMs: 50 })
       )
       assert.strictEqual(error.message, "no answer began within 200 ms")
       yield* Effect.promise(() => server.idle())
@@ -189,7 +194,9 @@ describe.each(formats)("a stalled $name connection", (format) => {
       const first = new Promise<void>((resolve) => {
         arrived = resolve
       })
-      const fiber = yield* Effect.forkChild(call(format.provider(server.url), sampleRequest(), () => arrived()))
+      const fiber = yield* Effect.forkChild(
+        call(format.provider(server.url), sampleRequest(), () => Effect.sync(arrived))
+      )
       yield* Effect.promise(() => first)
       yield* Fiber.interrupt(fiber)
       yield* Effect.promise(() => server.idle())

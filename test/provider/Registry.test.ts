@@ -132,6 +132,7 @@ describe("the default model", () => {
 /** Which SDK was loaded after each step, seen from inside a fresh process. */
 const loadingScript = (module: string) => `
   import { registerHooks } from "node:module"
+  import { Effect, Stream } from "effect"
   const names = []
   registerHooks({ resolve: (name, context, next) => { names.push(name); return next(name, context) } })
   const { makeRegistry } = await import(${JSON.stringify(module)})
@@ -140,7 +141,7 @@ const loadingScript = (module: string) => `
   const sdks = () => ["openai", "@anthropic-ai/sdk"].filter((name) => names.includes(name))
   const call = (name) => {
     const { provider, model } = registry.resolve(name).success
-    return provider.stream({ requestId: "r", model, messages: [] }, () => {}, { signal: new AbortController().signal })
+    return Effect.runPromiseExit(Stream.runDrain(provider.stream({ requestId: "r", model, messages: [] })))
   }
   const seen = [sdks()]
   for (const name of ["scripted/echo", "anthropic/x", "openai/x"]) { await call(name); seen.push(sdks()) }

@@ -1,6 +1,9 @@
 // Goal: scenarios are validated with messages a person can act on, selected by the request alone, and the built-in
 // ones are good enough for a first impression. Method: the registry's own way of loading them, whole turns played.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 import { describe, expect, it } from "vitest"
 import {
   type AssistantMessage,
@@ -26,11 +29,19 @@ const provider = (more: Partial<RegistryConfig> = {}): ModelProvider => {
 const playing = (replies: ReadonlyArray<object>): ModelProvider => {
   const scenario = parseScenario("test", { name: "test", replies })
   if (Result.isFailure(scenario)) throw scenario.failure
-  return makeScripted({ load: async () => scenario })
+  return makeScripted({ load: () => Effect.fromResult(scenario) })
 }
 
 /** No time passes in scenarios played here. */
-const clock = { nowMs: () => 0, sleep: async () => undefined }
+const noTime = (clock: Clock.Clock): Clock.Clock => ({
+  currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
+  currentTimeMillis: clock.currentTimeMillis,
+  currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+  currentTimeNanos: clock.currentTimeNanos,
+  monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+  monotonicTimeNanos: clock.monotonicTimeNanos,
+  sleep: () => Effect.void
+})
 
 const play = async (
   from: ModelProvider,
@@ -38,15 +49,12 @@ const play = async (
   messages: ReadonlyArray<Message>,
   tools: ReadonlyArray<ToolDefinition> = []
 ) => {
-  let final: AssistantMessage = assistant([])
-  const outcome = await from.stream(
-    sampleRequest({ model, messages, tools, requestId: `req${messages.length}` }),
-    (event) => {
-      if (event.type === "assistant_final") final = assistant(event.items)
-    },
-    { signal: new AbortController().signal, clock }
+  const request = sampleRequest({ model, messages, tools, requestId: `req${messages.length}` })
+  const events = await Effect.runPromise(
+    Effect.updateService(Stream.runCollect(from.stream(request)), Clock.Clock, noTime)
   )
-  return { outcome, final }
+  const found = events.find((event) => event.type === "assistant_final")
+  return { last: events.at(-1)?.type, final: assistant(found?.items ?? []) }
 }
 
 const callsIn = (message: AssistantMessage) => message.content.filter((part) => part.type === "tool_call")
@@ -68,8 +76,8 @@ describe("the demo", () => {
     const messages: Array<Message> = [...history]
     const called: Array<string> = []
     for (let step = 0; step < 10; step++) {
-      const { outcome, final } = await play(provider(), "demo", messages, tools)
-      expect(outcome._tag).toBe("Completed")
+      const { final, last } = await play(provider(), "demo", messages, tools)
+      expect(last).toBe("done")
       messages.push(final)
       const calls = callsIn(final)
       if (calls.length === 0) return { messages, called, last: final }

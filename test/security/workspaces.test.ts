@@ -12,7 +12,6 @@ import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { reportCount } from "../support/counts.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
-import { runTool } from "../support/tool/runTool.ts"
 import { freely as allowed } from "../support/worlds.ts"
 
 let place = ""
@@ -196,7 +195,10 @@ describe("a file tool", () => {
     })
     const told = new Set<string>()
     for (let round = 0; round < 300; round++) {
-      const reading = runTool(tool, { path: "secret.txt" }, { workspace: own } as never)
+      const reading = tool.run({ path: "secret.txt" }, {
+        workspace: own,
+        signal: new AbortController().signal
+      } as never)
       // The swap falls at another moment of the work each time.
       for (let pause = 0; pause < round % 12; pause++) await new Promise((resolve) => setImmediate(resolve))
       renameSync(own, aside)

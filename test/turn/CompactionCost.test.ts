@@ -1,7 +1,9 @@
 // Goal: summing up costs what any call costs: reserved before it is made, counted when it is over, and not made where the
 // budget has no room for it. Method: the real runtime with a model of a tiny context, its calls counted at the port.
 // Verifies: INV-AGENT-BUDGET
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 import { describe, expect, it } from "vitest"
 import { user } from "#src/provider/Canonical.ts"
 import type { Usage } from "#src/provider/Provider.ts"
@@ -37,14 +39,11 @@ const counting =
         ...rest,
         provider: {
           name: provider.name,
-          stream: (request, sink, options) =>
-            provider.stream(
-              request,
-              (event) => {
+          stream: (request, options) =>
+            Stream.tap(provider.stream(request, options), (event) =>
+              Effect.sync(() => {
                 if (event.type === "usage") counted.push({ role: request.metadata?.role ?? "", usage: event.usage })
-                return sink(event)
-              },
-              options
+              })
             )
         }
       }))

@@ -1,5 +1,6 @@
 // Goal: what a provider is sent is what the conversation holds, and what it answers is taken as it is, or refused by
 // name. Method: conversations told in runes, translated there and back.
+import * as Stream from "effect/Stream"
 import { describe, expect, it } from "vitest"
 import { parseArguments } from "#src/provider/Arguments.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
@@ -110,7 +111,7 @@ describe("a request", () => {
     const story = new Story().ready()
     story.post("q")
     const resolved = {
-      provider: { name: "p", stream: async () => ({ _tag: "Interrupted" }) as const },
+      provider: { name: "p", stream: () => Stream.never },
       model: "m",
       fullName: "p/m"
     }

@@ -1,24 +1,19 @@
 // A provider that needs no key and no network: it plays scenarios. Same port, same assembly of answers, same typed
 // errors as the real ones; token counts are a fixed function of the text, so every run is the same run.
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { Assembly, type RawPart } from "../Assembly.ts"
+import { type Answer, answerStream } from "../AnswerStream.ts"
+import type { RawPart } from "../Assembly.ts"
 import type { ModelRequest } from "../Canonical.ts"
 import { requestChars } from "../Estimate.ts"
-import {
-  type ModelProvider,
-  type Outcome,
-  originOf,
-  type ProviderClock,
-  type StreamOptions,
-  type Usage
-} from "../Provider.ts"
+import { type ModelProvider, originOf, type Usage } from "../Provider.ts"
 import { type ProviderError, providerError, type ScenarioInvalid } from "../ProviderErrors.ts"
 import type { Action, Reply, Scenario } from "./Scenario.ts"
 import { fill, fillDeep, type Situation, selectReply, situationOf } from "./Selection.ts"
 
 export const reasoningFormat = "scripted.reasoning"
 
-export type LoadScenario = (name: string) => Promise<Result.Result<Scenario, ScenarioInvalid>>
+export type LoadScenario = (name: string) => Effect.Effect<Scenario, ScenarioInvalid>
 
 export interface ScriptedConfig {
   readonly name?: string
@@ -35,27 +30,6 @@ function* pieces(text: string, size: number): Generator<string> {
   for (let at = 0; at < characters.length; at += size) yield characters.slice(at, at + size).join("")
 }
 
-const wallClock: ProviderClock = {
-  nowMs: Date.now,
-  sleep: (delayMs, signal) =>
-    new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        signal.removeEventListener("abort", done)
-        resolve()
-      }
-      const timer = setTimeout(done, delayMs)
-      signal.addEventListener("abort", done)
-    })
-}
-
-/** Resolves when the signal aborts, and not before. */
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener("abort", () => resolve(), { once: true })
-  })
-
 const offered = (tool: string | ReadonlyArray<string>, request: ModelRequest): string => {
   if (typeof tool === "string") return tool
   return tool.find((name) => (request.tools ?? []).some((definition) => definition.name === name)) ?? tool[0] ?? ""
@@ -65,90 +39,91 @@ class Player {
   readonly #parts: Array<RawPart> = []
   readonly #request: ModelRequest
   readonly #situation: Situation
-  readonly #assembly: Assembly
+  readonly #answer: Answer
   readonly #provider: string
-  readonly #signal: AbortSignal
-  readonly #clock: ProviderClock
   #outputChars = 0
   #reasoningChars = 0
   #usage: Usage | undefined
 
-  constructor(
-    provider: string,
-    request: ModelRequest,
-    situation: Situation,
-    assembly: Assembly,
-    options: StreamOptions
-  ) {
+  constructor(provider: string, request: ModelRequest, situation: Situation, answer: Answer) {
     this.#provider = provider
     this.#request = request
     this.#situation = situation
-    this.#assembly = assembly
-    this.#signal = options.signal
-    this.#clock = options.clock ?? wallClock
+    this.#answer = answer
   }
 
-  get #over(): boolean {
-    return this.#signal.aborted || this.#assembly.outcome !== undefined
+  get #isOver(): boolean {
+    return this.#answer.assembly.outcome !== undefined
   }
 
   fail(error: ProviderError): void {
-    this.#assembly.fail(error)
+    this.#answer.assembly.fail(error)
   }
 
-  async play(reply: Reply): Promise<void> {
-    for (const action of reply.play) {
-      await this.#act(action)
-      if (this.#over) return
-    }
-    this.#assembly.usage = this.#usage ?? this.#computedUsage()
-    const stopReason = reply.stop ?? "end_turn"
-    const { requestId, messages: history } = this.#request
-    this.#assembly.complete({ parts: this.#parts, stopReason, requestId, history })
+  play(reply: Reply): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      for (const action of reply.play) {
+        yield* this.#act(action)
+        if (this.#isOver) return
+      }
+      const { assembly } = this.#answer
+      assembly.usage = this.#usage ?? this.#computedUsage()
+      const stopReason = reply.stop ?? "end_turn"
+      const { requestId, messages: history } = this.#request
+      assembly.complete({ parts: this.#parts, stopReason, requestId, history })
+    })
   }
 
-  async #act(action: Action): Promise<void> {
-    if ("text" in action) await this.#text(action)
-    else if ("reasoning" in action) await this.#reasoning(action)
-    else if ("tool" in action) this.#tool(action)
+  #act(action: Action): Effect.Effect<void> {
+    if ("text" in action) return this.#text(action)
+    if ("reasoning" in action) return this.#reasoning(action)
+    if ("wait_ms" in action) return Effect.sleep(action.wait_ms)
+    if ("stall" in action) return Effect.never
+    return Effect.sync(() => this.#note(action))
+  }
+
+  /** Actions that take no time. */
+  #note(action: Exclude<Action, { readonly text: string } | { readonly reasoning: string }>): void {
+    if ("tool" in action) this.#tool(action)
     else if ("usage" in action) {
       this.#usage = { cached_input_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, ...action.usage }
-      this.#assembly.noteUsage(this.#usage)
-    } else if ("wait_ms" in action) await this.#clock.sleep(action.wait_ms, this.#signal)
-    else if ("error" in action) this.#error(action.error)
-    else if ("stall" in action) await aborted(this.#signal)
+      this.#answer.assembly.noteUsage(this.#usage)
+    } else if ("error" in action) this.#error(action.error)
     else
       this.fail(
         providerError({ kind: "truncated", provider: this.#provider, message: "the scenario cuts the stream here" })
       )
   }
 
-  async #stream(
+  #stream(
     text: string,
     pace: { readonly chunk_chars?: number; readonly delay_ms?: number },
     send: (piece: string) => void
-  ): Promise<void> {
-    for (const piece of pieces(text, pace.chunk_chars ?? chunkCharsDefault)) {
-      if (this.#over) return
-      send(piece)
-      if (this.#assembly.backlog !== undefined) await this.#assembly.drained()
-      if (pace.delay_ms !== undefined && pace.delay_ms > 0) await this.#clock.sleep(pace.delay_ms, this.#signal)
-    }
+  ): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const delayMs = pace.delay_ms ?? 0
+      for (const piece of pieces(text, pace.chunk_chars ?? chunkCharsDefault)) {
+        if (this.#isOver) return
+        send(piece)
+        if (this.#answer.isFull()) yield* this.#answer.room
+        if (delayMs > 0) yield* Effect.sleep(delayMs)
+      }
+    })
   }
 
-  async #text(action: Extract<Action, { readonly text: string }>): Promise<void> {
+  #text(action: Extract<Action, { readonly text: string }>): Effect.Effect<void> {
     const text = fill(action.text, this.#situation)
     this.#outputChars += text.length
     this.#parts.push({ type: "text", text })
-    await this.#stream(text, action, (piece) => this.#assembly.assistantDelta(piece))
+    return this.#stream(text, action, (piece) => this.#answer.assembly.assistantDelta(piece))
   }
 
-  async #reasoning(action: Extract<Action, { readonly reasoning: string }>): Promise<void> {
+  #reasoning(action: Extract<Action, { readonly reasoning: string }>): Effect.Effect<void> {
     const text = fill(action.reasoning, this.#situation)
     this.#reasoningChars += text.length
     const origin = originOf(this.#provider, this.#request.model)
     this.#parts.push({ type: "opaque", format: reasoningFormat, origin, json: JSON.stringify({ reasoning: text }) })
-    await this.#stream(text, action, (piece) => this.#assembly.reasoningDelta(piece))
+    return this.#stream(text, action, (piece) => this.#answer.assembly.reasoningDelta(piece))
   }
 
   #tool(action: Extract<Action, { readonly tool: unknown }>): void {
@@ -189,14 +164,15 @@ class Player {
 
 const invalid = (provider: string, message: string) => providerError({ kind: "invalid_request", provider, message })
 
-const perform = async (
-  player: Player,
+const perform = Effect.fnUntraced(function* (
+  answer: Answer,
   request: ModelRequest,
-  situation: Situation,
   name: string,
   load: LoadScenario
-) => {
-  const loaded = await load(request.model)
+): Effect.fn.Return<void> {
+  const situation = situationOf(request)
+  const player = new Player(name, request, situation, answer)
+  const loaded = yield* Effect.result(load(request.model))
   if (Result.isFailure(loaded)) {
     player.fail(invalid(name, loaded.failure.message))
     return
@@ -207,24 +183,15 @@ const perform = async (
     player.fail(invalid(name, `scenario "${loaded.success.name}" has no reply for ${where}`))
     return
   }
-  await player.play(reply)
-}
+  yield* player.play(reply)
+})
 
 export const makeScripted = (config: ScriptedConfig): ModelProvider => {
   const name = config.name ?? "scripted"
   return {
     name,
-    modelIssue: async (model) => {
-      const loaded = await config.load(model)
-      return Result.isFailure(loaded) ? loaded.failure.message : undefined
-    },
-    stream: async (request, sink, options): Promise<Outcome> => {
-      const assembly = new Assembly(name, sink)
-      const situation = situationOf(request)
-      const player = new Player(name, request, situation, assembly, options)
-      if (!options.signal.aborted) await perform(player, request, situation, name, config.load)
-      if (assembly.backlog !== undefined) await assembly.drained()
-      return assembly.outcome ?? { _tag: "Interrupted" }
-    }
+    modelIssue: (model) =>
+      Effect.match(config.load(model), { onFailure: ({ message }) => message, onSuccess: () => undefined }),
+    stream: (request) => answerStream({ provider: name, feed: (answer) => perform(answer, request, name, config.load) })
   }
 }

@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
 import { afterEach, expect } from "vitest"
 import type { Command } from "#src/machine/Command.ts"
 import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
@@ -15,8 +14,7 @@ import type { ProcessPort } from "#src/sandbox/process/ProcessPort.ts"
 import { McpTools } from "#src/tool/mcp/McpTools.ts"
 import { globalServers } from "#src/tool/mcp/Settings.ts"
 import type { Tool } from "#src/tool/Tool.ts"
-import type { ToolOutcome } from "#src/tool/ToolPort.ts"
-import { runTool, type TestContext } from "../tool/runTool.ts"
+import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
 
 const agentId = "agt_0000" as AgentId
 const badServer = join(import.meta.dirname, "badServer.ts")
@@ -70,7 +68,7 @@ export const useMcpHosts = () => {
     opened.push({ mcp, processes, directory })
     const state = stateOf(directory)
     let calls = 0
-    const contextOf = (signal: AbortSignal): TestContext => ({
+    const contextOf = (signal: AbortSignal): ToolContext => ({
       conversation_id: state.conversation_id,
       agent_id: agentId,
       turn_id: "turn_1" as TurnId,
@@ -93,13 +91,13 @@ export const useMcpHosts = () => {
       progress,
       submitted,
       ready: async () => {
-        await Effect.runPromise(mcp.ready(state, agentId))
+        await mcp.ready(state, agentId, never)
         return mcp.tools(state)
       },
       call: async (name, input = {}, signal = never) => {
         const tool = mcp.find(state, agentId, name)
         expect(tool).toBeDefined()
-        return runTool(tool!, input as Readonly<Record<string, unknown>>, contextOf(signal))
+        return tool!.run(input as Readonly<Record<string, unknown>>, contextOf(signal))
       }
     }
   }

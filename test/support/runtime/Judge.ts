@@ -84,9 +84,9 @@ export class Judge {
       ...rest,
       provider: {
         name: provider.name,
-        stream: (request, sink, options) => {
+        stream: (request, options) => {
           this.asked(request)
-          return provider.stream(request, sink, options)
+          return provider.stream(request, options)
         }
       }
     })

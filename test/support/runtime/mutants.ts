@@ -1,15 +1,15 @@
 // Runtimes that break one promise each, on purpose. A simulation that does not notice proves nothing. Most are broken
 // where they touch the world, through the ports they have; the few that are broken inside their machines are so
 // through `machine`, which a test puts in front of the real ones.
-
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Command } from "#src/machine/Command.ts"
 import type { Verdict } from "#src/machine/decide/Decide.ts"
 import type { RequestMessage } from "#src/machine/view/Request.ts"
 import type { Resolution } from "#src/machine/work/Recovery.ts"
-import type { ModelProvider } from "#src/provider/Provider.ts"
+import type { ModelProvider, ProviderEvent } from "#src/provider/Provider.ts"
 import type { Registry } from "#src/provider/Registry.ts"
 import type { AnyRune, RuneDraft } from "#src/rune/Rune.ts"
 import type { RuneStore } from "#src/store/runes/RuneStore.ts"
@@ -76,20 +76,19 @@ const providerOf = (registry: Registry, change: (provider: ModelProvider) => Mod
 
 const takesCutsForEnds = (provider: ModelProvider): ModelProvider => ({
   name: provider.name,
-  stream: async (request, sink, options) => {
+  stream: (request, options) => {
     let content = ""
-    const outcome = await provider.stream(
-      request,
-      (event) => {
+    const heard = Stream.tap(provider.stream(request, options), (event) =>
+      Effect.sync(() => {
         if (event.type === "assistant_delta") content += event.content
-        return event.type === "error" ? undefined : sink(event)
-      },
-      options
+      })
     )
-    if (outcome._tag !== "Failed") return outcome
-    await sink({ type: "assistant_final", content, items: [{ type: "text", text: content }] })
-    await sink({ type: "done", stop_reason: "end_turn" })
-    return { _tag: "Completed", stopReason: "end_turn" }
+    return Stream.catch(heard, () =>
+      Stream.make<ReadonlyArray<ProviderEvent>>(
+        { type: "assistant_final", content, items: [{ type: "text", text: content }] },
+        { type: "done", stop_reason: "end_turn" }
+      )
+    )
   }
 })
 
@@ -103,12 +102,15 @@ const declaresAllRepeatable = (tools: ToolPort): ToolPort => ({
 
 const runsTwice = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: (...call) => Effect.andThen(tools.run(...call), tools.run(...call))
+  run: async (...call) => {
+    await tools.run(...call)
+    return tools.run(...call)
+  }
 })
 
 const asksNobody = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: (_state, call) => Effect.succeed({ status: "success", output: `${call.tool_name}: done` })
+  run: async (_state, call) => ({ status: "success", output: `${call.tool_name}: done` })
 })
 
 const onDrafts =

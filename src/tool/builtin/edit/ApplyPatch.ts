@@ -1,7 +1,6 @@
 // `apply_patch`: changes to several files that are made together or not at all. Every hunk is tried before anything is
 // written; when a write fails half-way, what was written is put back.
 
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
@@ -174,6 +173,5 @@ export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): To
       diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
     }
   },
-  run: (input, context) =>
-    promisedOutcome(context, (place) => told(undefined, async () => apply(await door.open(place), input)))
+  run: (input, place) => told(undefined, async () => apply(await door.open(place), input))
 })

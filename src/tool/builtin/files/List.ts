@@ -1,7 +1,6 @@
 // `list_files`: what is in a directory, or in all directories below it, without what git ignores. Bounded; what was left
 // out is told.
 import { readlink } from "node:fs/promises"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -73,10 +72,9 @@ export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Too
   parameters,
   access: (input) => ({ reads: [asText(input["path"], ".")], ...(depthOf(input) > 1 ? { below: true } : {}) }),
   preview: async ({ path }) => ({ title: `list ${asText(path, ".")}` }),
-  run: (input, context) => {
+  run: (input, place) => {
+    const { signal } = place
     const path = asText(input["path"], ".")
-    return promisedOutcome(context, (place) =>
-      told(path, async () => outcomeOf(await listBelow(await door.open(place), input, place.signal, path)))
-    )
+    return told(path, async () => outcomeOf(await listBelow(await door.open(place), input, signal, path)))
   }
 })

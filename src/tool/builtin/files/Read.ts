@@ -2,7 +2,6 @@
 // that is no text.
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
 import type { BlobPort } from "../../Output.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -104,14 +103,13 @@ export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
   parameters,
   access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
   preview: async ({ path }) => ({ title: `read ${asText(path)}` }),
-  run: (input, context) => {
+  run: (input, place) => {
+    const { signal } = place
     const path = asText(input["path"])
-    return promisedOutcome(context, ({ signal, ...place }) =>
-      told(path, async () => {
-        const sha256 = blobPattern.exec(path)?.[1]
-        if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
-        return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
-      })
-    )
+    return told(path, async () => {
+      const sha256 = blobPattern.exec(path)?.[1]
+      if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
+      return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
+    })
   }
 })

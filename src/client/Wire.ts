@@ -1,14 +1,13 @@
 /**
  * The protocol as a client sees it: fields and answers of every operation, derived from their tables; and the frames that
- * are pushed. Types only, but for the names of the operations that change nothing.
+ * are pushed. Types only.
  */
 import type * as Brand from "effect/Brand"
 import type { Kind } from "../rune/Kinds.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type * as answer from "../wire/Answers.ts"
-import type { AnswerOf } from "../wire/Answers.ts"
 import type { WireError } from "../wire/Codes.ts"
-import type { FieldsOf, OperationName } from "../wire/Operations.ts"
+import type { AnswerOf, FieldsOf, OperationName } from "../wire/Operations.ts"
 
 export type { ErrorCode, WireError } from "../wire/Codes.ts"
 export type { OperationName, View } from "../wire/Operations.ts"
@@ -24,25 +23,6 @@ type Plain<T> = unknown extends T
       : T
 
 export type Fields<Op extends OperationName> = Plain<FieldsOf<Op>>
-
-/** Operations that change nothing: they take no idempotency key. */
-export const readingOperations: ReadonlySet<string> = new Set([
-  "conversation.list",
-  "conversation.get",
-  "conversation.prompt",
-  "approval.list",
-  "agent.list",
-  "subscribe",
-  "unsubscribe",
-  "attention.subscribe",
-  "attention.list",
-  "harness.list",
-  "token.list",
-  "token.create",
-  "token.remove",
-  "server.stop",
-  "stats"
-] satisfies ReadonlyArray<OperationName>)
 
 export type UsageTotals = (typeof answer.UsageTotals)["Encoded"]
 export type ConversationItem = (typeof answer.ConversationItem)["Encoded"]

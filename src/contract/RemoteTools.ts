@@ -1,6 +1,6 @@
 // What the door needs of the place where tools of clients are kept and their calls wait.
 import type { ConversationState } from "../machine/State.ts"
-import type { AnswerOf } from "../wire/Answers.ts"
+import type { AnswerOf } from "../wire/Operations.ts"
 
 export type RegistryAnswer<Ok> =
   | ({ readonly _tag: "Ok" } & Ok)

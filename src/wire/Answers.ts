@@ -1,6 +1,5 @@
 /**
- * What every operation answers with when it is done: the `ok` of its answer frame. Handlers and the client take
- * their types from here, and the schemas in `schemas/answers` are made of it. Answers may grow: readers
+ * Shapes that answers are made of. Which operation answers with which is in its definition. Answers may grow: readers
  * ignore fields they do not know.
  */
 import * as Schema from "effect/Schema"
@@ -8,7 +7,6 @@ import { AgentId, CallId, ConversationId, PlanId, Sha256Hex, TaskId, TurnId } fr
 import { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import { Amount, Budget, Count, ErrorInfo, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
 import { ApprovalScope, Learns, ShownAs } from "../rune/kinds/tool.ts"
-import type { OperationName } from "./Operations.ts"
 
 const optional = Schema.optionalKey
 const { Array: List, NullOr, String: Text, Struct } = Schema
@@ -226,92 +224,10 @@ export const WindowFigures = Struct({
   left_out: optional(Count)
 })
 
-const openCall = { call_id: CallId, tool_name: Text, arguments: JsonValue }
-export const OpenToolCall = Struct(openCall)
+export const OpenToolCall = Struct({ call_id: CallId, tool_name: Text, arguments: JsonValue })
 
-const changed = { event_id: Count }
-export const Changed = Struct(changed)
+export const Changed = Struct({ event_id: Count })
 
 /** Items of conversations out of memory too; `left_out` says how many conversations were too many to be asked. */
-const fromAll = <Item extends Schema.ConstraintCodec<unknown, unknown>>(item: Item) =>
+export const fromAll = <Item extends Schema.ConstraintCodec<unknown, unknown>>(item: Item) =>
   Struct({ items: List(item), left_out: optional(Count) })
-
-/** Figures of the whole server, by name; more may come. */
-const serverFigures = Schema.Record(Text, JsonValue)
-
-export const answers = {
-  "conversation.create": Struct({ conversation_id: ConversationId, root_agent_id: AgentId, ...changed }),
-  "conversation.list": Struct({
-    items: List(ConversationItem),
-    next_cursor: optional(Text),
-    /** The catalog is being filled from the logs: conversations may be missing. */
-    rebuilding: optional(Schema.Literal(true))
-  }),
-  "conversation.get": ConversationSummary,
-  "conversation.prompt": ConversationPrompt,
-  "conversation.pause": Changed,
-  "conversation.resume": Changed,
-  "conversation.unsuspend": Changed,
-  "conversation.close": Changed,
-  "conversation.archive": Changed,
-  "conversation.restore": Changed,
-  "conversation.fork": Struct({ conversation_id: ConversationId, ...changed }),
-  /** One of `turn_id`, when a turn was started, and `queued`, its place among those that wait (0 when its turn has begun meanwhile). */
-  "message.post": Struct({ ...changed, turn_id: optional(TurnId), queued: optional(Count) }),
-  "goal.submit": Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
-  "plan.approve": Changed,
-  "plan.reject": Changed,
-  "plan.cancel": Changed,
-  "approval.list": fromAll(ApprovalItem),
-  /** `learnt`: whether a permission for good could be written down. */
-  "approval.approve": Struct({ ...changed, learnt: optional(Schema.Boolean) }),
-  "approval.deny": Changed,
-  "turn.interrupt": Changed,
-  "turn.retry": Changed,
-  "tool.retry": Changed,
-  "hook.retry": Changed,
-  "agent.spawn": Struct({ agent_id: AgentId, ...changed }),
-  "agent.message": Changed,
-  "agent.kill": Changed,
-  "agent.list": Struct({ items: List(AgentItem) }),
-  "budget.set": Changed,
-  /** `since_ms` comes with "*": what to come back with. */
-  subscribe: Struct({ sub: Text, head: Count, since_ms: optional(Schema.Int) }),
-  unsubscribe: Schema.Record(Text, JsonValue),
-  "attention.subscribe": Struct({ sub: Text }),
-  "attention.list": fromAll(AttentionItem),
-  "tool.register": Struct({
-    ...changed,
-    tools: List(Text),
-    /** Calls of these tools that were asked for and are not over. */
-    open: List(OpenToolCall),
-    /** Those of them that have started and wait for their result. */
-    waiting: List(Struct({ ...openCall, attempt: Ordinal }))
-  }),
-  "tool.result": Changed,
-  "harness.list": Struct({ items: List(JsonValue) }),
-  "harness.send": Changed,
-  "harness.interrupt": Changed,
-  /** Names and roles; the token of the data directory, which is `local`, is not among them. */
-  "token.list": Struct({ items: List(Struct({ name: Text, role: Text })) }),
-  /** The token is told once. */
-  "token.create": Struct({ name: Text, role: Text, token: Text }),
-  "token.remove": Struct({ name: Text }),
-  "server.stop": Struct({ stopping: Schema.Boolean }),
-  /** Of a conversation, or of the server; `window` where one was asked for. */
-  stats: Schema.Union([
-    Struct({
-      agents_alive: Count,
-      cost_usd: NullOr(Amount),
-      last_event_id: Count,
-      tool_calls: Count,
-      turns: Count,
-      usage: UsageTotals,
-      window: optional(WindowFigures)
-    }),
-    serverFigures
-  ])
-} as const satisfies Readonly<Record<OperationName, Schema.ConstraintCodec<unknown, unknown>>>
-
-/** As it comes over the wire: ids are plain text. */
-export type AnswerOf<Name extends OperationName> = (typeof answers)[Name]["Encoded"]

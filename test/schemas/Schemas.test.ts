@@ -11,8 +11,9 @@ import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { definitions } from "#src/rune/Kinds.ts"
 import { decode, encode, isKnown } from "#src/rune/Rune.ts"
-import { answers, Changed } from "#src/wire/Answers.ts"
+import { Changed } from "#src/wire/Answers.ts"
 import { operationNames, operations } from "#src/wire/Operations.ts"
+import { readingOperationsModule, withOperationTable } from "../support/operationPages.ts"
 import { schemaFiles } from "../support/schemaFiles.ts"
 
 const root = join(import.meta.dirname, "..", "..", "schemas")
@@ -29,6 +30,13 @@ describe("schemas", () => {
     const folders = ["rune", "wire", "answers", "examples"].flatMap(listed)
     expect([...folders, "operations.json"].sort()).toEqual([...files.keys()].sort())
     for (const [path, text] of files) expect(read(path), path).toBe(text)
+  })
+
+  it("and the pages and modules beside them are committed as the list of operations says", () => {
+    const top = join(root, "..")
+    const protocol = readFileSync(join(top, "docs", "PROTOCOL.md"), "utf8")
+    expect(protocol).toBe(withOperationTable(protocol))
+    expect(readFileSync(join(top, "src", "client", "ReadingOperations.ts"), "utf8")).toBe(readingOperationsModule())
   })
 
   it("are generated the same way twice", () => {
@@ -72,7 +80,7 @@ describe("schemas", () => {
         expect(accepts({})).toBe(false)
         expect(accepts({ event_id: "1" })).toBe(false)
       }
-      if (Object.is(answers[name], Changed)) expect(accepts({ event_id: 1, more: true })).toBe(true)
+      if (Object.is(operations[name].answer, Changed)) expect(accepts({ event_id: 1, more: true })).toBe(true)
     }
   )
 

@@ -98,7 +98,7 @@ const mutateText = (random: Random, text: string): string => {
 /** A message near one that would be accepted, if it is not one. */
 const message = (random: Random, id: string): string => {
   const op = pick(random, [...operationNames, "hello", "toString", "__proto__"])
-  const known = isOperation(op) ? Object.keys(operations[op].fields) : []
+  const known = isOperation(op) ? Object.keys(operations[op].input) : []
   const given = Object.entries(fields(id)).filter(([key]) => known.includes(key) || random() < 0.02)
   const valid = { id: `f${Math.floor(random() * 1e6)}`, op, ...Object.fromEntries(given) }
   const mutated = random() < 0.85 ? mutateTree(random, valid) : valid

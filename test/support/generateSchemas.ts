@@ -1,12 +1,13 @@
 /**
- * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples, schemas/operations.json and docs/RUNES.md. A file named in schemas/released.json
- * is never rewritten with other bytes: its shape needs a new version and a step in
+ * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples, schemas/operations.json, docs/RUNES.md, the table
+ * of operations in docs/PROTOCOL.md and src/client/ReadingOperations.ts. A file named in schemas/released.json is never rewritten with other bytes: its shape needs a new version and a step in
  * src/rune/Upcaster.ts. `--release` adds every present file to that list.
  */
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { readingOperationsModule, withOperationTable } from "./operationPages.ts"
 import { runesPage } from "./runesPage.ts"
 import { schemaFiles } from "./schemaFiles.ts"
 
@@ -31,7 +32,11 @@ for (const folder of ["rune", "wire", "answers", "examples"]) {
 }
 for (const [path, text] of files) writeFileSync(join(root, path), text)
 
-writeFileSync(join(root, "..", "docs", "RUNES.md"), runesPage())
+const top = join(root, "..")
+const protocolPath = join(top, "docs", "PROTOCOL.md")
+writeFileSync(join(top, "docs", "RUNES.md"), runesPage())
+writeFileSync(protocolPath, withOperationTable(readFileSync(protocolPath, "utf8")))
+writeFileSync(join(top, "src", "client", "ReadingOperations.ts"), readingOperationsModule())
 
 if (process.argv.includes("--release")) {
   for (const [path, text] of files) if (path.startsWith("rune/")) released[path] = sha256(text)

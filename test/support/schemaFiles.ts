@@ -8,7 +8,6 @@ import { envelopeFields } from "#src/rune/Envelope.ts"
 import type { PayloadSchema } from "#src/rune/KindDefinition.ts"
 import { definitions, type Kind } from "#src/rune/Kinds.ts"
 import { steps } from "#src/rune/Upcaster.ts"
-import { answers } from "#src/wire/Answers.ts"
 import { Answer, ErrorBody, Hello, Pushed, Ticket, Welcome } from "#src/wire/Frames.ts"
 import { type OperationName, operationNames, operations, requestSchema } from "#src/wire/Operations.ts"
 import { exampleRune, oldPayloadExamples } from "./runeExamples.ts"
@@ -47,7 +46,7 @@ const wireDocument = (name: string, schema: Schema.ConstraintCodec<unknown, unkn
 
 /** The `ok` of the answer to an operation. */
 const answerDocument = (name: OperationName) => ({
-  ...wireDocument(name, answers[name]),
+  ...wireDocument(name, operations[name].answer),
   $id: `urn:echs:answer:${name}:v1`,
   title: `answer to ${name}`
 })

@@ -1,8 +1,7 @@
 // What one connection follows: places in topics, places among the followers of everything, derived views, live text
 // and what needs a person. Bounded; when the connection goes, all of it goes.
 import type { DerivedView } from "../../conversation/Views.ts"
-import type { AnswerOf } from "../../wire/Answers.ts"
-import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
+import type { AnswerOf, FieldsOf, OperationName } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { type ConversationStore, type Principal, visibilityCap } from "../operations/Context.ts"
 import { wireErrorOfRejection } from "../operations/Failures.ts"

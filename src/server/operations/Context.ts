@@ -8,8 +8,8 @@ import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
 import type { BlobRef, Content } from "../../rune/kinds/shared.ts"
-import type { AnswerOf, WindowFigures as WindowSchema } from "../../wire/Answers.ts"
-import type { Role } from "../../wire/Operations.ts"
+import type { WindowFigures as WindowSchema } from "../../wire/Answers.ts"
+import type { AnswerOf, Role } from "../../wire/Operations.ts"
 
 type WindowFigures = (typeof WindowSchema)["Encoded"]
 

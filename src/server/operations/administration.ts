@@ -1,7 +1,6 @@
 // What changes the server itself: its tokens, and its end. For admins alone; whoever holds a server in a program of their
 // own decides whether there is any of it.
-import type { AnswerOf } from "../../wire/Answers.ts"
-import type { FieldsOf, OperationName } from "../../wire/Operations.ts"
+import type { AnswerOf, FieldsOf, OperationName } from "../../wire/Operations.ts"
 import type { Administration, OperationContext } from "./Context.ts"
 import { InvalidState, NotFound } from "./OperationErrors.ts"
 

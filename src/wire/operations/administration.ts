@@ -1,0 +1,71 @@
+// Operations on the server itself: its tokens, its end, its figures.
+import * as Schema from "effect/Schema"
+import { ConversationId } from "../../rune/Ids.ts"
+import { Amount, Count, JsonValue } from "../../rune/kinds/shared.ts"
+import { UsageTotals, WindowFigures } from "../Answers.ts"
+import { defineOperation, roles } from "../OperationDefinition.ts"
+import { optional } from "./fields.ts"
+
+const { Array: List, NullOr, String: Text, Struct } = Schema
+
+const TokenName = Text.check(Schema.isPattern(/^[\w.-]{1,64}$/u))
+
+/** Figures of the whole server, by name; more may come. */
+const serverFigures = Schema.Record(Text, JsonValue)
+
+export const administrationOperations = [
+  defineOperation({
+    name: "token.list",
+    role: "admin",
+    mutates: false,
+    input: {},
+    /** Names and roles; the token of the data directory, which is `local`, is not among them. */
+    answer: Struct({ items: List(Struct({ name: Text, role: Text })) }),
+    about: "Names and roles; the token of the data directory is not among them."
+  }),
+  defineOperation({
+    name: "token.create",
+    role: "admin",
+    mutates: false,
+    input: { name: TokenName, role: Schema.Literals(roles) },
+    /** The token is told once. */
+    answer: Struct({ name: Text, role: Text, token: Text }),
+    about: "The token is told once, and works at once."
+  }),
+  defineOperation({
+    name: "token.remove",
+    role: "admin",
+    mutates: false,
+    input: { name: TokenName },
+    answer: Struct({ name: Text }),
+    about: "Works at once: connections that came in with the token are closed."
+  }),
+  defineOperation({
+    name: "server.stop",
+    role: "admin",
+    mutates: false,
+    input: { reason: optional(Text) },
+    answer: Struct({ stopping: Schema.Boolean }),
+    about: "Stops the server in good order."
+  }),
+  defineOperation({
+    name: "stats",
+    role: "viewer",
+    mutates: false,
+    input: { conversation_id: optional(ConversationId), window: optional(Text) },
+    /** Of a conversation, or of the server; `window` where one was asked for. */
+    answer: Schema.Union([
+      Struct({
+        agents_alive: Count,
+        cost_usd: NullOr(Amount),
+        last_event_id: Count,
+        tool_calls: Count,
+        turns: Count,
+        usage: UsageTotals,
+        window: optional(WindowFigures)
+      }),
+      serverFigures
+    ]),
+    about: "Numbers of a conversation or of the server; with a window (`90s`, `15m`, `24h`, `7d`), what happened in it."
+  })
+] as const

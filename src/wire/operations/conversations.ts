@@ -1,0 +1,80 @@
+// Operations on a conversation as a whole.
+import * as Schema from "effect/Schema"
+import { AgentId, ConversationId } from "../../rune/Ids.ts"
+import { Ordinal } from "../../rune/kinds/shared.ts"
+import { Changed, ConversationItem, ConversationPrompt, ConversationSummary } from "../Answers.ts"
+import { defineOperation } from "../OperationDefinition.ts"
+import { because, changed, conversation, createFields, optional } from "./fields.ts"
+
+const { Array: List, String: Text, Struct } = Schema
+
+const changesState = <const Name extends string>(name: Name, about: string) =>
+  defineOperation({ name, role: "operator", mutates: true, input: because, answer: Changed, about })
+
+export const conversationOperations = [
+  defineOperation({
+    name: "conversation.create",
+    role: "operator",
+    mutates: true,
+    input: createFields,
+    answer: Struct({ conversation_id: ConversationId, root_agent_id: AgentId, ...changed }),
+    about:
+      "Starts a conversation with its root agent. Of `unsafe_workspace`: [what can be a workspace](SECURITY.md#what-can-be-a-workspace)."
+  }),
+  defineOperation({
+    name: "conversation.list",
+    role: "viewer",
+    mutates: false,
+    input: {
+      state: optional(Text),
+      label: optional(Text),
+      q: optional(Text),
+      limit: optional(Ordinal),
+      cursor: optional(Text)
+    },
+    answer: Struct({
+      items: List(ConversationItem),
+      next_cursor: optional(Text),
+      /** The catalog is being filled from the logs: conversations may be missing. */
+      rebuilding: optional(Schema.Literal(true))
+    }),
+    about:
+      "Up to 200 conversations a page. `rebuilding` while the catalog is filled from the logs and conversations may be missing."
+  }),
+  defineOperation({
+    name: "conversation.get",
+    role: "viewer",
+    mutates: false,
+    input: conversation,
+    answer: ConversationSummary,
+    about: "The conversation at a glance."
+  }),
+  defineOperation({
+    name: "conversation.prompt",
+    role: "operator",
+    mutates: false,
+    input: { ...conversation, agent_id: optional(AgentId) },
+    answer: ConversationPrompt,
+    about:
+      "What the agent's model is told before and beside the messages: instructions, whether they were sent, notes, what the next request would add, parts with their hashes."
+  }),
+  changesState("conversation.pause", "Starts no more turns until it is resumed."),
+  changesState("conversation.resume", "Continues a paused conversation."),
+  changesState("conversation.unsuspend", "Continues a suspended conversation."),
+  changesState("conversation.close", "Ends it: its agents stop, and its log takes no more messages."),
+  changesState("conversation.archive", "Moves a closed conversation to the archive."),
+  changesState("conversation.restore", "Brings a conversation back from the archive."),
+  defineOperation({
+    name: "conversation.fork",
+    role: "operator",
+    mutates: true,
+    input: {
+      ...conversation,
+      at_event_id: Ordinal,
+      /** What was under way goes on in the fork too; it is over there, unless told. */
+      continue: optional(Schema.Boolean)
+    },
+    answer: Struct({ conversation_id: ConversationId, ...changed }),
+    about: "Copies the conversation up to an event. What was under way is over in the fork, unless `continue` is true."
+  })
+] as const

@@ -1,0 +1,65 @@
+// Operations that give agents something to do: messages, goals and their plans.
+import * as Schema from "effect/Schema"
+import { AgentId, ConversationId, PlanId, TurnId } from "../../rune/Ids.ts"
+import { GoalOptions } from "../../rune/kinds/plan.ts"
+import { Count, Name, Ordinal } from "../../rune/kinds/shared.ts"
+import { MessageMode } from "../../rune/kinds/turn.ts"
+import { Changed } from "../Answers.ts"
+import { InputContent } from "../Input.ts"
+import { defineOperation } from "../OperationDefinition.ts"
+import { because, changed, conversation, createFields, optional } from "./fields.ts"
+
+const { Struct } = Schema
+const plan = { ...because, plan_id: PlanId }
+
+export const workOperations = [
+  defineOperation({
+    name: "message.post",
+    role: "operator",
+    mutates: true,
+    input: { ...conversation, agent_id: optional(AgentId), content: InputContent, mode: optional(MessageMode) },
+    /** One of `turn_id`, when a turn was started, and `queued`, its place among those that wait (0 when its turn has begun meanwhile). */
+    answer: Struct({ ...changed, turn_id: optional(TurnId), queued: optional(Count) }),
+    about:
+      "`mode` is `queue` or `steer`. Answers with the `turn_id` it started, or with `queued`, its place among those that wait. `bad_request` when nothing is said: no text but white space, no parts. [Images and files](#images-and-files)."
+  }),
+  defineOperation({
+    name: "goal.submit",
+    role: "operator",
+    mutates: true,
+    input: {
+      goal: Name,
+      conversation_id: optional(ConversationId),
+      ...createFields,
+      auto_start: optional(Schema.Boolean),
+      max_parallel: optional(Ordinal),
+      options: optional(GoalOptions)
+    },
+    answer: Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
+    about: "Names a conversation, or takes the fields of `conversation.create` for a new one."
+  }),
+  defineOperation({
+    name: "plan.approve",
+    role: "operator",
+    mutates: true,
+    input: { ...plan, revision: optional(Ordinal) },
+    answer: Changed,
+    about: "`invalid_state` when `revision` is given and the plan has another one by now."
+  }),
+  defineOperation({
+    name: "plan.reject",
+    role: "operator",
+    mutates: true,
+    input: { ...plan, revision: optional(Ordinal) },
+    answer: Changed,
+    about: "`invalid_state` when `revision` is given and the plan has another one by now."
+  }),
+  defineOperation({
+    name: "plan.cancel",
+    role: "operator",
+    mutates: true,
+    input: plan,
+    answer: Changed,
+    about: "Stops pursuing the goal."
+  })
+] as const

@@ -179,6 +179,10 @@ const inspectorOf = (
   place.inspect === undefined
     ? undefined
     : (bytes, at, offset) => {
+        const eventId = frameEventId(bytes.view, at)
+        // A power cut can keep a segment and lose the one before it: the journal has both, and is read in order.
+        const isAfterGap = eventId !== seen.lastEventId + 1
+        if (isAfterGap && eventId >= (place.journal?.first?.eventId ?? Number.POSITIVE_INFINITY)) return
         seen.lastEventId = frameLastId(bytes.view, at)
         inspectFrame(findings, place, { bytes, at, file: path, offset })
       }

@@ -21,9 +21,10 @@ import { KIB } from "#runelog/RunelogLimits.ts"
 import { decodeIndex, encodeIndex } from "#runelog/segment/IndexFile.ts"
 import { encodeSealFrame, parseSeal } from "#runelog/segment/SealFrame.ts"
 import { verify } from "#runelog/verify/Verify.ts"
-import { FINDINGS_MAX, Findings, type Inspection } from "#runelog/verify/VerifyReport.ts"
+import { FINDINGS_MAX, Findings, type InspectedEvent, type Inspection } from "#runelog/verify/VerifyReport.ts"
 import { makeDiskMemory } from "../../support/disk/DiskMemory.ts"
 import {
+  contentOf,
   directory,
   diskOf,
   entryOf,
@@ -35,6 +36,7 @@ import {
   openSmall,
   type Snapshot,
   segmentPath,
+  settle,
   snapshotOf,
   withCalls,
   withFiles,
@@ -269,6 +271,51 @@ describe("what a stop without warning leaves", () => {
     )
     await runelog.append("gone", 1, [entryOf(1)])
     expect(await reportOf(await snapshotOf(disk))).toMatchObject({ logs: 1, problems: [] })
+  })
+})
+
+describe("segments that a checkpoint was writing when the power went", () => {
+  /** Segments are written, but the sync that would let the journal forget their events never comes back. */
+  const halfWritten = async (): Promise<Snapshot> => {
+    const disk = makeDiskMemory()
+    const isLog = (path: string) => path.startsWith(`${directory}/runelog/`)
+    const syncDirectory = (path: string) => (isLog(path) ? new Promise<void>(() => {}) : disk.syncDirectory(path))
+    const runelog = await openSmall({ disk: withCalls(disk, { syncDirectory }), limits })
+    await fill(runelog, "a", 1, 30)
+    void runelog.checkpoint()
+    await settle()
+    return snapshotOf(disk)
+  }
+
+  const inspectedOf = async (files: Snapshot) => {
+    const eventIds: Array<number> = []
+    const inspect = (): Inspection => {
+      eventIds.length = 0
+      const log = () => (event: InspectedEvent) => {
+        eventIds.push(event.eventId)
+        return []
+      }
+      return { ...attentive, log }
+    }
+    const { problems } = await verify({ directory, disk: await diskOf(files), inspect })
+    return { eventIds, problems }
+  }
+
+  it("show the inspector every event once and in order, whichever of them are missing", async () => {
+    const files = await halfWritten()
+    const segments = [...files.keys()].filter((path) => path.endsWith(".seg"))
+    expect(segments.length).toBeGreaterThanOrEqual(3)
+    const everyId = Array.from({ length: 30 }, (_, at) => at + 1)
+    for (let missing = 0; missing < 2 ** segments.length; missing++) {
+      const gone = segments.filter((_, at) => missing & (1 << at))
+      const left = withFiles(files, Object.fromEntries(gone.map((path) => [path, undefined])))
+      expect(await inspectedOf(left), gone.join()).toEqual({ eventIds: everyId, problems: [] })
+      const reopened = await openSmall({ disk: await diskOf(left), limits })
+      expect(
+        (await contentOf(reopened, "a")).frames.map(({ eventId }) => eventId),
+        gone.join()
+      ).toEqual(everyId)
+    }
   })
 })
 

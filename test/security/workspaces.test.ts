@@ -193,22 +193,21 @@ describe("a file tool", () => {
       door: workspaceAccess({ check: checkHere() }),
       blobs: undefined
     })
+    const context = { workspace: own, signal: new AbortController().signal } as never
+    const read = async () => (await tool.run({ path: "secret.txt" }, context)).output
+    expect(await read()).toBe("nothing\n")
     const told = new Set<string>()
     for (let round = 0; round < 300; round++) {
-      const reading = tool.run({ path: "secret.txt" }, {
-        workspace: own,
-        signal: new AbortController().signal
-      } as never)
+      const reading = read()
       // The swap falls at another moment of the work each time.
       for (let pause = 0; pause < round % 12; pause++) await new Promise((resolve) => setImmediate(resolve))
       renameSync(own, aside)
       symlinkSync(join(place, "home"), own)
-      told.add((await reading).output ?? "refused")
+      told.add((await reading) ?? "refused")
       rmSync(own)
       renameSync(aside, own)
     }
     reportCount("workspaces swapped while they were read", 300)
     expect([...told].filter((text) => text.includes("key"))).toEqual([])
-    expect(told).toContain("nothing\n")
   })
 })

@@ -28,7 +28,6 @@ export interface Following {
   readonly nowMs: () => number
 }
 
-const handled: ReadonlySet<OperationName> = new Set(["subscribe", "unsubscribe", "attention.subscribe"])
 const ATTENTION = "*"
 
 export class Subscriptions {
@@ -48,10 +47,6 @@ export class Subscriptions {
 
   get size(): number {
     return this.open.size
-  }
-
-  handles(op: OperationName): boolean {
-    return handled.has(op)
   }
 
   async perform(op: OperationName, fields: Readonly<Record<string, unknown>>): Promise<unknown> {

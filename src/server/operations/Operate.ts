@@ -1,13 +1,16 @@
 // Carries out one checked request for one principal: role, idempotency, handler, and what went wrong as an error of the
 // protocol. The same for a frame and for an HTTP request.
-
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import { describeError, type Log } from "../../contract/ServerLog.ts"
+import type { WireFailure } from "../../contract/WireFailure.ts"
 import type { WireError } from "../../wire/Codes.ts"
 import { operations } from "../../wire/Operations.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
 import type { OperationContext, Principal } from "./Context.ts"
+import { attempt, CurrentOperation, type Operating } from "./CurrentOperation.ts"
 import { wireErrorOfRejection } from "./Failures.ts"
-import { type ConnectionOperation, handlers } from "./Handlers.ts"
+import { handlers } from "./Handlers.ts"
 import { BadRequest, Unauthorized } from "./OperationErrors.ts"
 import { bodyHash, mayAsk, type Request } from "./Requests.ts"
 
@@ -34,13 +37,7 @@ export interface Caller {
   readonly follow?: (request: Request) => Promise<unknown>
 }
 
-type AnyHandler = (fields: unknown, context: OperationContext) => Promise<unknown>
-
-const ofConnection: Readonly<Record<ConnectionOperation, true>> = {
-  subscribe: true,
-  unsubscribe: true,
-  "attention.subscribe": true
-}
+type AnyHandler = (input: unknown) => Operating<unknown>
 
 export class Operator {
   private readonly options: OperatorOptions
@@ -49,40 +46,42 @@ export class Operator {
     this.options = options
   }
 
-  async run(request: Request, caller: Caller): Promise<Outcome> {
+  run(request: Request, caller: Caller): Promise<Outcome> {
     const startedMs = this.options.monotonicMs()
-    const outcome = await this.attempt(request, caller)
-    this.note(request, caller, outcome, this.options.monotonicMs() - startedMs)
-    return outcome
+    const outcome = Effect.matchCause(this.perform(request, caller), {
+      onFailure: (cause): Outcome => ({ _tag: "Failed", error: this.told(request, Cause.squash(cause)) }),
+      onSuccess: (ok): Outcome => ({ _tag: "Done", ok })
+    })
+    const noted = Effect.map(outcome, (one) => {
+      this.note(request, caller, one, this.options.monotonicMs() - startedMs)
+      return one
+    })
+    return Effect.runPromise(noted)
   }
 
-  private async attempt(request: Request, caller: Caller): Promise<Outcome> {
-    try {
-      return { _tag: "Done", ok: await this.perform(request, caller) }
-    } catch (error) {
-      const wire = wireErrorOfRejection(error)
-      if (wire.code === "internal") {
-        this.options.log.write("error", "an operation failed", { op: request.op, cause: describeError(error) })
-      }
-      return { _tag: "Failed", error: wire }
-    }
+  /** What the client is told of a failure; a defect goes to the log as well. */
+  private told({ op }: Request, error: unknown): WireError {
+    const wire = wireErrorOfRejection(error)
+    if (wire.code === "internal")
+      this.options.log.write("error", "an operation failed", { op, cause: describeError(error) })
+    return wire
   }
 
-  private perform(request: Request, caller: Caller): Promise<unknown> {
+  private perform(request: Request, caller: Caller): Effect.Effect<unknown, WireFailure> {
     const { fields, idempotencyKey, op } = request
     const { channel, connection, follow, principal } = caller
-    if (!mayAsk(principal, op)) {
-      throw new Unauthorized(`the role ${principal.role} may not ask for ${op}`)
-    }
-    if (op in ofConnection) {
-      if (follow === undefined) throw new BadRequest(`${op} needs a WebSocket`)
-      return follow(request)
-    }
-    const key = operations[op].mutates ? idempotencyKey : undefined
+    if (!mayAsk(principal, op)) return Effect.fail(new Unauthorized(`the role ${principal.role} may not ask for ${op}`))
+    const { answeredBy, mutates } = operations[op]
+    if (answeredBy === "connection")
+      return follow === undefined
+        ? Effect.fail(new BadRequest(`${op} needs a WebSocket`))
+        : attempt(() => follow(request))
+    const key = mutates ? idempotencyKey : undefined
     const idempotency = key === undefined ? undefined : { key, hash: bodyHash(op, fields) }
     // The one widening: the handler is looked up by the name under which the fields were checked.
     const handler = (handlers as Readonly<Record<string, AnyHandler>>)[op]!
-    return handler(fields, { ...this.options.services, principal, channel, connection, idempotency })
+    const context = { ...this.options.services, principal, channel, connection, idempotency }
+    return Effect.provideService(handler(fields), CurrentOperation, context)
   }
 
   private note(request: Request, caller: Caller, outcome: Outcome, durationMs: number): void {

@@ -1,37 +1,34 @@
 // What changes the server itself: its tokens, and its end. For admins alone; whoever holds a server in a program of their
 // own decides whether there is any of it.
-import type { AnswerOf, FieldsOf, OperationName } from "../../wire/Operations.ts"
-import type { Administration, OperationContext } from "./Context.ts"
+import * as Effect from "effect/Effect"
+import type { Administration } from "./Context.ts"
+import { CurrentOperation, type HandlersOf, type Operating } from "./CurrentOperation.ts"
 import { InvalidState, NotFound } from "./OperationErrors.ts"
 
-type Handle<Name extends OperationName> = (fields: FieldsOf<Name>, context: OperationContext) => Promise<AnswerOf<Name>>
+const administration: Operating<Administration> = CurrentOperation.use(({ administration: offered }) =>
+  offered === undefined
+    ? Effect.fail(new InvalidState("this server is administered by the program that holds it"))
+    : Effect.succeed(offered)
+)
 
-const administrationOf = ({ administration }: OperationContext): Administration => {
-  if (administration === undefined) throw new InvalidState("this server is administered by the program that holds it")
-  return administration
+export const administrationHandlers: HandlersOf<"token" | "server"> = {
+  "token.list": () => Effect.map(administration, ({ tokens }) => ({ items: tokens() })),
+  "token.create": ({ name, role }) =>
+    Effect.gen(function* () {
+      const token = name === "local" ? undefined : (yield* administration).createToken(name, role)
+      if (token === undefined) return yield* new InvalidState(`there is a token "${name}" already`)
+      return { name, role, token }
+    }),
+  "token.remove": ({ name }) =>
+    Effect.gen(function* () {
+      if (!(yield* administration).removeToken(name)) return yield* new NotFound(`there is no token "${name}"`)
+      return { name }
+    }),
+  "server.stop": ({ reason = "asked for" }) =>
+    Effect.gen(function* () {
+      const { principal } = yield* CurrentOperation
+      const { stop } = yield* administration
+      stop(`${principal.name}: ${reason}`)
+      return { stopping: true }
+    })
 }
-
-const create: Handle<"token.create"> = async ({ name, role }, context) => {
-  const token = name === "local" ? undefined : administrationOf(context).createToken(name, role)
-  if (token === undefined) throw new InvalidState(`there is a token "${name}" already`)
-  return { name, role, token }
-}
-
-const remove: Handle<"token.remove"> = async ({ name }, context) => {
-  if (!administrationOf(context).removeToken(name)) throw new NotFound(`there is no token "${name}"`)
-  return { name }
-}
-
-const stop: Handle<"server.stop"> = async ({ reason = "asked for" }, context) => {
-  administrationOf(context).stop(`${context.principal.name}: ${reason}`)
-  return { stopping: true }
-}
-
-export const administrationHandlers = {
-  "token.list": async (_fields: FieldsOf<"token.list">, context: OperationContext) => ({
-    items: administrationOf(context).tokens()
-  }),
-  "token.create": create,
-  "token.remove": remove,
-  "server.stop": stop
-} as const

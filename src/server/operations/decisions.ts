@@ -1,0 +1,40 @@
+// What people decide: approvals, interrupts and retries; and the list of what waits for them.
+import * as Effect from "effect/Effect"
+import { approvalItems, attentionSummary } from "../../conversation/Summary.ts"
+import { attempt, CurrentOperation, change, type HandlersOf, tell } from "./CurrentOperation.ts"
+import { Unauthorized } from "./OperationErrors.ts"
+import { fromWaiting } from "./Waiting.ts"
+
+const approve: HandlersOf<"approval">["approval.approve"] = ({ conversation_id: id, ...decision }) =>
+  Effect.gen(function* () {
+    const { approvals, channel, idempotency, principal } = yield* CurrentOperation
+    // For good is for all conversations: it changes the policy of the server.
+    if (decision.scope === "rule" && principal.role !== "admin")
+      return yield* new Unauthorized(`the role ${principal.role} may not allow anything for good`)
+    const answer = { ...decision, approver: principal.name, channel }
+    const { event_id, learnt } = yield* attempt(() => approvals.approve(id, answer, idempotency))
+    return { event_id, ...(learnt === undefined ? {} : { learnt }) }
+  })
+
+export const decisionHandlers: HandlersOf<"approval" | "attention" | "turn" | "hook"> = {
+  "approval.list": ({ conversation_id: id }) =>
+    id === undefined ? fromWaiting(approvalItems) : tell(id, (state) => ({ items: approvalItems(state) })),
+  "approval.approve": approve,
+  "approval.deny": ({ conversation_id: id, reason = "not allowed", ...decision }) =>
+    CurrentOperation.use(({ channel, principal }) =>
+      change(id, { _tag: "DenyCall", ...decision, reason, approver: principal.name, channel })
+    ),
+  "attention.list": () => fromWaiting(attentionSummary),
+  "turn.interrupt": ({ agent_id, conversation_id: id, reason = "asked for" }) =>
+    CurrentOperation.use(({ principal }) =>
+      change(id, {
+        _tag: "InterruptTurn",
+        reason,
+        principal: principal.name,
+        ...(agent_id === undefined ? {} : { agent_id })
+      })
+    ),
+  "turn.retry": ({ agent_id, conversation_id: id }) =>
+    change(id, { _tag: "RetryTurn", ...(agent_id === undefined ? {} : { agent_id }) }),
+  "hook.retry": ({ conversation_id: id, hook_run_id }) => change(id, { _tag: "RetryHook", hook_run_id })
+}

@@ -2,8 +2,8 @@
 // finds no server says how to start one.
 import type { Endpoint } from "../client/Client.ts"
 import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
-import { makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./Kit.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
+import { makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
 
 export interface RemoteParts {
   readonly version: string

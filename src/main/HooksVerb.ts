@@ -1,10 +1,10 @@
 // `echs hooks`: which files of hooks there are for a directory, whether they are sound, and whether somebody answers for
 // them; and the person's word that exactly this content may run.
 import { join, resolve } from "node:path"
-import { makeVerb, UsageError } from "../cli/Kit.ts"
 import { showRows } from "../cli/Pages.ts"
 import { visible } from "../cli/render/Exact.ts"
 import { exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
+import { makeVerb, UsageError } from "../cli/VerbSpec.ts"
 import { distrustFile, openFile, readTrusted, trustContent } from "../config/HookFiles.ts"
 import type { HookOrigin } from "../hook/Definition.ts"
 import { hashOf, workspacePlaces } from "../hook/HookFiles.ts"

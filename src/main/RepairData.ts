@@ -6,7 +6,7 @@ import { quarantineDirectory } from "#runelog/Paths.ts"
 import { LogUnknown } from "#runelog/RunelogErrors.ts"
 import { DAMAGED_SUFFIX, generationOf } from "#runelog/recovery/Manifest.ts"
 import { repairJournal, repairLog } from "#runelog/verify/Repair.ts"
-import type { RepairDone, RepairPlan } from "../cli/repair.ts"
+import type { RepairDone, RepairPlan } from "../cli/verbs/repair.ts"
 
 export const repairData = async (directory: string, plan: RepairPlan): Promise<RepairDone> => {
   const done: Array<RepairDone["logs"][number]> = []

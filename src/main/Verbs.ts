@@ -2,10 +2,10 @@
 // names and summaries, `echs ls` and `echs tail` load the client and no more.
 
 import type { VerbEntry } from "../cli/Verb.ts"
+import type { RecordParts } from "../cli/verbs/audit.ts"
 import type { PolicyParts } from "../cli/verbs/policy.ts"
-import type { RecordParts } from "../cli/verbs/record.ts"
-import type { SettingsParts } from "../cli/verbs/settings.ts"
-import type { VerifyReport } from "../cli/verify.ts"
+import type { SettingsParts } from "../cli/verbs/token.ts"
+import type { VerifyReport } from "../cli/verbs/verify.ts"
 import { dataDirectory, readEnvironment, readVersion } from "../config/Environment.ts"
 
 export interface Start {
@@ -14,12 +14,12 @@ export interface Start {
 }
 
 const local = () => import("../config/LocalServer.ts")
-const act = () => import("../cli/verbs/act.ts")
+const act = () => import("../cli/verbs/approve.ts")
 const agents = () => import("../cli/verbs/agents.ts")
-const look = () => import("../cli/verbs/look.ts")
-const talk = () => import("../cli/verbs/talk.ts")
-const record = () => import("../cli/verbs/record.ts")
-const settings = () => import("../cli/verbs/settings.ts")
+const look = () => import("../cli/verbs/show.ts")
+const talk = () => import("../cli/verbs/send.ts")
+const record = () => import("../cli/verbs/audit.ts")
+const settings = () => import("../cli/verbs/token.ts")
 
 const entry = (name: string, summary: string, load: VerbEntry["load"]): VerbEntry => ({ name, summary, load })
 
@@ -108,18 +108,21 @@ const loadServe: VerbEntry["load"] = async () => {
 }
 
 const loadVerify: VerbEntry["load"] = async () => {
-  const { makeVerify } = await import("../cli/verify.ts")
+  const { makeVerify } = await import("../cli/verbs/verify.ts")
   return makeVerify({ dataDirectory: (flag) => dataDirectory(readEnvironment(), flag), verify: verifyDirectory })
 }
 
 const loadRepair: VerbEntry["load"] = async () => {
-  const [{ makeRepair }, { repairData }] = await Promise.all([import("../cli/repair.ts"), import("./RepairData.ts")])
+  const [{ makeRepair }, { repairData }] = await Promise.all([
+    import("../cli/verbs/repair.ts"),
+    import("./RepairData.ts")
+  ])
   const directory = (flag: string | undefined): string => dataDirectory(readEnvironment(), flag)
   return makeRepair({ dataDirectory: directory, verify: verifyDirectory, repair: repairData })
 }
 
 const loadDemo = async (start: Start) => {
-  const { makeDemo } = await import("../cli/demo.ts")
+  const { makeDemo } = await import("../cli/verbs/demo.ts")
   const { readServerInfo, readToken } = await local()
   return makeDemo({
     command: [process.execPath, start.launcher],

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { compare } from "#src/cli/demo/Compare.ts"
-import { makeDemo } from "#src/cli/demo.ts"
+import { makeDemo } from "#src/cli/verbs/demo.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const launcher = fileURLToPath(new URL("../../src/cli/echs.js", import.meta.url))

@@ -114,7 +114,7 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/echs.js",
       // Own a directory that is thrown away.
       "src/cli/demo/",
-      "src/cli/demo.ts",
+      "src/cli/verbs/demo.ts",
       "src/main/DoctorTools.ts",
       // Writes to standard error while the main thread cannot.
       "src/server/telemetry/WatchdogThread.ts"
@@ -129,7 +129,7 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/harness/",
       "src/cli/echs.js",
       "src/cli/demo/",
-      "src/cli/demo.ts",
+      "src/cli/verbs/demo.ts",
       // Asks programs for their versions.
       "src/main/Doctor.ts",
       // A thread that watches the main one.

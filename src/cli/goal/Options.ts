@@ -2,7 +2,7 @@
 // value that makes no sense is told by the name of its flag before anything is sent.
 import { resolve } from "node:path"
 import type { Fields } from "../../client/Wire.ts"
-import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from "../Kit.ts"
+import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from "../VerbSpec.ts"
 
 export const goalOptions = {
   model: { type: "string", short: "m", value: "MODEL", help: "provider/name" },

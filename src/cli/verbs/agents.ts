@@ -1,7 +1,8 @@
 // Verbs about what works in a conversation: trying again what failed, raising a budget, and the agents themselves.
-import { type OptionTable, UsageError, wholeNumber } from "../Kit.ts"
+
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { exitCode, type Verb } from "../Verb.ts"
+import { type OptionTable, UsageError, wholeNumber } from "../VerbSpec.ts"
 
 /** Tries again at once: the model call or turn that failed, or the call or hook run that is named. */
 export const makeRetry = (parts: RemoteParts): Verb =>

@@ -1,9 +1,9 @@
 // `echs bench`: what a running server does on this machine, measured from here: a question, a durable change, and the way
 // from a change to its rune in a tail. It makes one conversation, and closes it when it is done.
 import type { Client } from "../../client/Client.ts"
-import { wholeNumber } from "../Kit.ts"
 import { makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { exitCode, type Verb } from "../Verb.ts"
+import { wholeNumber } from "../VerbSpec.ts"
 
 export interface Measured {
   readonly name: string

@@ -1,7 +1,8 @@
 // `echs completions`: a script for bash, zsh or fish that knows every verb and its options. Made from the verbs
 // themselves, so it cannot fall behind them.
-import { makeVerb, UsageError } from "../Kit.ts"
+
 import { exitCode, type Verb, type VerbEntry } from "../Verb.ts"
+import { makeVerb, UsageError } from "../VerbSpec.ts"
 
 interface Completed {
   readonly name: string

@@ -5,10 +5,10 @@ import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
 import { goalFields, goalOptions } from "../goal/Options.ts"
 import { planRows } from "../goal/PlanView.ts"
-import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
 import { showRows } from "../Pages.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { oneOf, UsageError, wholeNumber } from "../VerbSpec.ts"
 
 export const makeGoal = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {

@@ -1,11 +1,11 @@
 // `echs policy`: `check` reads a file of rules and says what is wrong with it; `test` puts every call on record to the
 // policy in a file and lists what it would have decided otherwise. Neither changes anything.
 import type { AnyRune, Client } from "../../client/Client.ts"
-import { makeVerb, UsageError } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { argumentsText } from "../render/RuneText.ts"
 import { moment, number, oneLine, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { makeVerb, UsageError } from "../VerbSpec.ts"
 
 export interface PolicyCall {
   readonly conversation_id: string

@@ -1,11 +1,11 @@
 // `echs tail`: a conversation rune by rune, from any cursor, across restarts of the server. For people one line a rune
 // and a line of progress while a model speaks; in a pipe JSON lines.
 import type { AnyRune, ConnectionChange, TailItem } from "../../client/Client.ts"
-import { oneOf, UsageError, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { RuneLines } from "../render/RuneLine.ts"
 import { isDelta } from "../render/RuneText.ts"
 import { exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { oneOf, UsageError, wholeNumber } from "../VerbSpec.ts"
 
 const options = {
   after: {

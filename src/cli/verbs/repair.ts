@@ -1,8 +1,9 @@
 // `echs repair`: makes the repairs that are documented, and no others: a damaged journal is put aside once its good
 // batches are in their logs, a damaged log is cut back to its good prefix. What is taken away is kept as a copy. Without
 // `--yes` it says what it would do. It works without a server, and reads everything again afterwards.
-import { makeVerb } from "./Kit.ts"
-import { exitCode, type Verb } from "./Verb.ts"
+
+import { exitCode, type Verb } from "../Verb.ts"
+import { makeVerb } from "../VerbSpec.ts"
 import type { VerifyReport } from "./verify.ts"
 
 export interface RepairPlan {

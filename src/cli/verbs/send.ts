@@ -2,12 +2,12 @@
 // with its text as it comes and its questions asked in place.
 import { basename, resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
-import { type OptionTable, UsageError, type Values } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { usageText } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
 import { followTurn } from "../Turn.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { type OptionTable, UsageError, type Values } from "../VerbSpec.ts"
 
 const creation = {
   model: { type: "string", short: "m", value: "MODEL", help: "provider/name, for a new conversation" },

@@ -1,11 +1,11 @@
 // Verbs that are one operation each: deciding about a call, and the life of a conversation.
 import type { ApprovalItem, Client } from "../../client/Client.ts"
-import { type OptionTable, oneOf, UsageError, wholeNumber } from "../Kit.ts"
 import { showRows } from "../Pages.ts"
 import { findConversation, makeRemoteVerb, type RemoteInput, type RemoteParts } from "../Remote.ts"
 import { decisionRows } from "../render/Decision.ts"
 import { inboxRows } from "../render/Inbox.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { type OptionTable, oneOf, UsageError, wholeNumber } from "../VerbSpec.ts"
 
 const because = {
   reason: { type: "string", short: "r", value: "TEXT", help: "goes on record" }

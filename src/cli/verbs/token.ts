@@ -1,7 +1,8 @@
 // What is set and what is installed: `config`, `token` and `doctor`. None of them needs a server.
-import { makeVerb, oneOf, UsageError } from "../Kit.ts"
+
 import { oneLine, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Tone, type Verb } from "../Verb.ts"
+import { makeVerb, oneOf, UsageError } from "../VerbSpec.ts"
 
 export interface ShownSetting {
   readonly name: string

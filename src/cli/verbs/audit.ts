@@ -1,10 +1,10 @@
 // What the record says: `replay` folds a conversation up to any event, `audit` lists who allowed what, when and why.
 import type { AnyRune, Client } from "../../client/Client.ts"
-import { wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { argumentsText } from "../render/RuneText.ts"
 import { moment, oneLine, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { wholeNumber } from "../VerbSpec.ts"
 
 export interface RecordParts extends RemoteParts {
   /** The state that these runes, from the first on, lead to; the fold that the server itself uses. */

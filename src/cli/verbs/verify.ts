@@ -1,7 +1,8 @@
 // `echs verify`: reads a whole data directory, changes nothing, and says of every fault where it is. It works without a
 // server; what reads the log is handed in.
-import { makeVerb } from "./Kit.ts"
-import { exitCode, type Terminal, type Verb } from "./Verb.ts"
+
+import { exitCode, type Terminal, type Verb } from "../Verb.ts"
+import { makeVerb } from "../VerbSpec.ts"
 
 export interface VerifyReport {
   readonly logs: number

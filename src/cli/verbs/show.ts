@@ -1,11 +1,11 @@
 // Verbs that look and change nothing: `ls`, `show`, `stats` and `export`.
 import type { ConversationItem, ConversationPrompt, ConversationSummary } from "../../client/Client.ts"
-import { type OptionTable, wholeNumber } from "../Kit.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { inboxRows } from "../render/Inbox.ts"
 import { usageText } from "../render/RuneText.ts"
 import { moment, number, oneLine, safeText, table } from "../render/Text.ts"
 import { exitCode, type Terminal, type Tone, type Verb } from "../Verb.ts"
+import { type OptionTable, wholeNumber } from "../VerbSpec.ts"
 
 const stateTones: Readonly<Record<string, Tone>> = {
   active: "good",

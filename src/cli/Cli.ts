@@ -1,5 +1,5 @@
-// Finds the verb that was asked for and runs it. Owns `--help`, `--version` and the answer to a verb that does not
-// exist; everything else belongs to the verbs.
+// Finds the verb named by the first argument and runs it. Owns `--help`, `--version` and the error for an unknown verb;
+// everything else belongs to the verbs.
 import { type ExitCode, exitCode, type Terminal, type VerbEntry } from "./Verb.ts"
 
 export interface Cli {
@@ -20,7 +20,7 @@ export const runCli = async (cli: Cli, args: ReadonlyArray<string>, terminal: Te
   const entry = cli.verbs.find((verb) => verb.name === name)
   if (entry === undefined) {
     const kind = name.startsWith("-") ? "option" : "command"
-    terminal.complain(`echs: there is no ${kind} "${name}"; "echs --help" lists what there is\n`)
+    terminal.complain(`echs: unknown ${kind} "${name}". Run "echs --help" for a list of commands.\n`)
     return exitCode.usage
   }
   const verb = await entry.load()
@@ -35,14 +35,14 @@ const helpText = (cli: Cli, terminal: Terminal): string => {
   const nameWidth = Math.max(...cli.verbs.map((verb) => verb.name.length))
   const verbs = cli.verbs.map((verb) => `  ${terminal.paint("strong", verb.name.padEnd(nameWidth))}  ${verb.summary}`)
   return [
-    `${terminal.paint("strong", "echs")} ${cli.version}: runs AI agents the way an operating system runs processes`,
+    `${terminal.paint("strong", "echs")} ${cli.version}: run AI agents the way an operating system runs processes`,
     "",
     "usage: echs <command> [options]",
     "",
     ...verbs,
     "",
-    "  echs <command> --help  says what a command takes",
-    "  echs --version         prints the version",
+    "  echs <command> --help  show the options of a command and an example",
+    "  echs --version         print the version",
     ""
   ].join("\n")
 }

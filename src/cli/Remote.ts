@@ -1,26 +1,22 @@
-// Verbs that speak with a server: where it is, how to reach it, and what its refusals mean as exit codes. A verb that
-// finds no server says how to start one.
+// Base of the verbs that talk to a server: finds it, connects, and maps its errors to exit codes. When no server is
+// running, the error says how to start one.
 import type { Endpoint } from "../client/Client.ts"
 import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
-import { makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
+import { dataOption, makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
 
 export interface RemoteParts {
   readonly version: string
-  /** Where the server is: what the flags say, else what a running server wrote down; undefined when there is none. */
+  /** Address of the server: from the flags, else from the file a running server wrote; undefined when there is none. */
   readonly endpoint: (flags: { readonly data?: string; readonly url?: string }) => Promise<Endpoint | undefined>
   readonly workingDirectory: () => string
-  /** The bytes of a file that is sent along; rejects with what is wrong with it. */
+  /** Reads an attachment; rejects with the reason it cannot be read. */
   readonly readFile: (path: string) => Promise<Uint8Array>
 }
 
 export const remoteOptions = {
-  data: {
-    type: "string",
-    value: "DIRECTORY",
-    help: "data directory of the server; else ECHS_DATA, else the user's state directory"
-  },
-  url: { type: "string", value: "URL", help: "a server elsewhere, such as http://127.0.0.1:4600" }
+  data: dataOption,
+  url: { type: "string", value: "URL", help: "address of another server, such as http://127.0.0.1:4600" }
 } as const satisfies OptionTable
 
 type Flags = { readonly data?: string | undefined; readonly url?: string | undefined }
@@ -30,7 +26,7 @@ export interface RemoteInput<Table extends OptionTable> extends VerbInput<Table 
 }
 
 export interface RemoteSpec<Table extends OptionTable> extends Omit<VerbSpec<Table>, "run"> {
-  /** Goes on trying when the server is gone for a while; else it fails after some seconds. */
+  /** Keeps reconnecting while the server is away; otherwise the verb fails after a few seconds. */
   readonly isPatient?: boolean
   readonly onConnection?: (change: ConnectionChange, terminal: Terminal) => void
   readonly run: (input: RemoteInput<Table>) => Promise<ExitCode>
@@ -75,7 +71,7 @@ const connect = <Table extends OptionTable>(
   })
 }
 
-/** Says what went wrong, in words and where asked for in JSON, and gives the exit code for it. */
+/** Prints the failure as text and, with `--json`, as JSON; returns its exit code. */
 export const tellFailure = (
   verb: string,
   error: unknown,
@@ -102,15 +98,15 @@ interface Failure {
 
 const describe = (error: unknown): Failure | undefined => {
   if (error instanceof NoServer) {
-    const where = error.url === "" ? "there is no server running here" : `nothing answers at ${error.url}`
+    const where = error.url === "" ? "no server is running" : `no server answers at ${error.url}`
     return { code: "no_server", message: `${where}; start one with "echs serve"`, exit: exitCode.noServer }
   }
   if (error instanceof SentAway) {
     const isAuth = error.closeCode === 4001
-    const hint = isAuth ? '; "echs token" says where the token is, ECHS_TOKEN overrides it' : ""
+    const hint = isAuth ? '. "echs token" prints where the token is stored; ECHS_TOKEN overrides it' : ""
     return {
       code: isAuth ? "unauthorized" : "sent_away",
-      message: `the server says: ${error.message}${hint}`,
+      message: `disconnected by the server: ${error.message}${hint}`,
       exit: isAuth ? exitCode.notAuthorised : exitCode.failed
     }
   }
@@ -121,20 +117,20 @@ const describe = (error: unknown): Failure | undefined => {
   return undefined
 }
 
-/** The conversation a person means: its id, the beginning of one that fits only one, or `last` for the newest. */
+/** Resolves a conversation by id, by unambiguous id prefix, or by `last` for the newest. */
 export const findConversation = async (client: Client, named: string): Promise<string> => {
   if (named === "*" || /^conv_[0-9a-z]{16,}$/.test(named)) return named
   if (named === "last") {
     const { items } = await client.call("conversation.list", { limit: 1 })
     const [newest] = items
     if (newest === undefined)
-      throw new RequestFailed("conversation.list", { code: "not_found", message: "there is no conversation yet" })
+      throw new RequestFailed("conversation.list", { code: "not_found", message: "there are no conversations yet" })
     return newest.conversation_id
   }
   const start = named.startsWith("conv_") ? named : `conv_${named}`
   const { items } = await client.call("conversation.list", { q: start, limit: 200 })
   const fitting = items.filter((item) => item.conversation_id.startsWith(start))
-  if (fitting.length > 1) throw new UsageError(`"${named}" fits ${fitting.length} conversations`)
-  // What fits nothing is left to the server to refuse.
+  if (fitting.length > 1) throw new UsageError(`"${named}" is ambiguous: it matches ${fitting.length} conversations`)
+  // The server refuses a name that matches nothing.
   return fitting[0]?.conversation_id ?? named
 }

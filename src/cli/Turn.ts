@@ -24,6 +24,9 @@ export interface FollowOptions {
   readonly signal: AbortSignal
 }
 
+/** The same terminal without standard output, for `--json`. */
+export const withoutOutput = (terminal: Terminal): Terminal => ({ ...terminal, write: () => {} })
+
 const ends: ReadonlySet<string> = new Set(["turn.completed", "turn.interrupted", "turn.error"])
 
 /** Follows until the turn ends; undefined when the signal came first. */

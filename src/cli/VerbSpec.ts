@@ -1,12 +1,12 @@
-// How verbs are made: a table of options becomes the parser, the usage text and the completions. Every verb made here
-// has `--json` and an example; wrong usage is exit code 2 with one line that says what was wrong.
+// Builds verbs from a table of options: the table is the argument parser, the usage text and the completions. Every verb
+// has `--json` and an example. Wrong usage ends with exit code 2 and one line that says what was wrong.
 import { parseArgs } from "node:util"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
 
 export interface OptionSpec {
   readonly type: "boolean" | "string"
   readonly short?: string
-  /** What the value is called in the usage text. */
+  /** Name of the value in the usage text. */
   readonly value?: string
   readonly help: string
   readonly multiple?: boolean
@@ -30,13 +30,13 @@ export interface VerbInput<Table extends OptionTable> {
   readonly values: Values<Table>
   readonly positionals: ReadonlyArray<string>
   readonly terminal: Terminal
-  /** The answer as JSON or in words, whichever was asked for. */
+  /** Prints the result as JSON or as text, whichever was requested. */
   readonly answer: (value: unknown, words: () => string) => void
 }
 
 export interface VerbSpec<Table extends OptionTable> {
   readonly name: string
-  /** The positionals as the usage line shows them. */
+  /** Positional arguments as the usage line shows them. */
   readonly takes?: string
   readonly positionals?: { readonly min: number; readonly max: number }
   readonly options: Table
@@ -45,13 +45,20 @@ export interface VerbSpec<Table extends OptionTable> {
   readonly run: (input: VerbInput<Table>) => Promise<ExitCode>
 }
 
-/** Wrong usage that only the verb itself can see. */
+/** Wrong usage that only the verb itself can detect. */
 export class UsageError extends Error {
   override readonly name = "UsageError"
 }
 
+/** `--data` of every verb that works on a data directory. */
+export const dataOption = {
+  type: "string",
+  value: "DIRECTORY",
+  help: "data directory (default: ECHS_DATA, then the user's state directory)"
+} as const satisfies OptionSpec
+
 const common = {
-  json: { type: "boolean", help: "machine-readable output on standard output, and nothing else" }
+  json: { type: "boolean", help: "print machine-readable JSON and nothing else on standard output" }
 } as const
 
 export const makeVerb = <const Table extends OptionTable>(spec: VerbSpec<Table>): Verb => ({
@@ -63,7 +70,7 @@ export const makeVerb = <const Table extends OptionTable>(spec: VerbSpec<Table>)
       return await spec.run({ values, positionals, terminal, answer: answerTo(terminal, values.json === true) })
     } catch (error) {
       if (!(error instanceof UsageError)) throw error
-      terminal.complain(`echs ${spec.name}: ${error.message}; "echs ${spec.name} --help" says what it takes\n`)
+      terminal.complain(`echs ${spec.name}: ${error.message}. Run "echs ${spec.name} --help" for usage.\n`)
       return exitCode.usage
     }
   }
@@ -83,8 +90,8 @@ const read = <Table extends OptionTable>(spec: VerbSpec<Table>, args: ReadonlyAr
   )
   const { min, max } = spec.positionals ?? { min: 0, max: 0 }
   const { values, positionals } = parse(args, options)
-  if (positionals.length < min) throw new UsageError(`takes ${spec.takes ?? "more arguments"}`)
-  if (positionals.length > max) throw new UsageError(`does not know what to do with "${positionals[max]}"`)
+  if (positionals.length < min) throw new UsageError(`missing argument: expected ${spec.takes ?? "more arguments"}`)
+  if (positionals.length > max) throw new UsageError(`unexpected argument "${positionals[max]}"`)
   return { values: values as Values<Table>, positionals }
 }
 
@@ -95,7 +102,7 @@ const parse = (args: ReadonlyArray<string>, options: ParseOptions) => {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (error) {
     const [reason] = (error instanceof Error ? error.message : String(error)).split(/\. |; /)
-    throw new UsageError(reason?.replace(/\.$/, "") ?? "wrong usage")
+    throw new UsageError(reason?.replace(/\.$/, "") ?? "invalid usage")
   }
 }
 
@@ -115,11 +122,12 @@ const usageOf = <Table extends OptionTable>(spec: VerbSpec<Table>): string => {
   ].join("\n")
 }
 
-/** A whole number option; undefined when it was left out. */
+/** The value of a whole-number option; undefined when it was omitted. */
 export const wholeNumber = (name: string, text: string | undefined, min = 0): number | undefined => {
   if (text === undefined) return undefined
   const value = Number(text)
-  if (!/^\d{1,15}$/.test(text) || value < min) throw new UsageError(`--${name} is a whole number from ${min} on`)
+  if (!/^\d{1,15}$/.test(text) || value < min)
+    throw new UsageError(`--${name} must be a whole number, ${min} or greater`)
   return value
 }
 
@@ -130,6 +138,6 @@ export const oneOf = <const Choice extends string>(
 ): Choice | undefined => {
   if (text === undefined) return undefined
   const found = choices.find((choice) => choice === text)
-  if (found === undefined) throw new UsageError(`--${name} is one of ${choices.join(", ")}`)
+  if (found === undefined) throw new UsageError(`--${name} must be one of: ${choices.join(", ")}`)
   return found
 }

@@ -1,7 +1,7 @@
 // What `echs doctor` looks at: the Node that runs, what is installed beside it, where the data lies and whether it
 // verifies, whether a server runs, which model would answer, and how far tools are held back.
 import { spawnSync } from "node:child_process"
-import type { Finding } from "../cli/verbs/token.ts"
+import type { Finding } from "../cli/verbs/doctor.ts"
 import type { VerifyReport } from "../cli/verbs/verify.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readServerInfo } from "../config/LocalServer.ts"

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Finding } from "../cli/verbs/token.ts"
+import type { Finding } from "../cli/verbs/doctor.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { ServerSettings } from "../config/Settings.ts"
 import { emptyConversation } from "../machine/State.ts"

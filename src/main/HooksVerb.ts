@@ -1,5 +1,5 @@
-// `echs hooks`: which files of hooks there are for a directory, whether they are sound, and whether somebody answers for
-// them; and the person's word that exactly this content may run.
+// `echs hooks`: lists the hook files of a directory, whether they are valid and whether they are trusted; `trust` records
+// that exactly this content may run.
 import { join, resolve } from "node:path"
 import { showRows } from "../cli/Pages.ts"
 import { visible } from "../cli/render/Exact.ts"
@@ -48,7 +48,7 @@ const findFiles = (data: string, workspace: string): ReadonlyArray<FoundFile> =>
   const { hooks, settings } = workspacePlaces(workspace)
   const own = { origin: "data", isSettings: false } as const
   const inWorkspace = (isSettings: boolean) => ({ origin: "workspace" as const, isSettings })
-  // Of the two places for a list of hooks the first that is there counts.
+  // Of the two places for a list of hooks, the first that exists is used.
   const list = hooks.map((path) => lookAt(path, inWorkspace(false), trusted)).find((found) => found.length > 0) ?? []
   return [
     ...lookAt(join(data, "hooks.json"), own, trusted),
@@ -59,7 +59,7 @@ const findFiles = (data: string, workspace: string): ReadonlyArray<FoundFile> =>
 
 const words = (files: ReadonlyArray<FoundFile>): string =>
   files.length === 0
-    ? "there are no hooks here\n"
+    ? "no hooks found\n"
     : files
         .map(({ hooks, invalid, path, used }) => {
           const head = `${visible(path)}  (${used === "always" ? "used" : used})\n`
@@ -69,8 +69,8 @@ const words = (files: ReadonlyArray<FoundFile>): string =>
         })
         .join("")
 
-/** What is trusted is what was shown: where somebody can answer, they are shown it first. */
-const isMeant = async (shown: string, terminal: Terminal): Promise<boolean> => {
+/** Shows exactly what would be trusted and asks for confirmation, where a person can answer. */
+const isConfirmed = async (shown: string, terminal: Terminal): Promise<boolean> => {
   if (!terminal.isAnswered) return true
   const signal = terminal.interruption()
   if ((await showRows(shown.trimEnd().split("\n"), terminal, signal)) === "stopped") return false
@@ -80,16 +80,22 @@ const isMeant = async (shown: string, terminal: Terminal): Promise<boolean> => {
 
 const isTheirs = ({ used }: FoundFile): boolean => used !== "always"
 
-export const makeHooksVerb = (parts: HooksVerbParts): Verb =>
+export const make = (parts: HooksVerbParts): Verb =>
   makeVerb({
     name: "hooks",
     takes: "[show | trust | distrust] [DIRECTORY]",
     positionals: { min: 0, max: 2 },
-    options: { data: { type: "string", value: "DIR", help: "the data directory" } },
+    options: {
+      data: {
+        type: "string",
+        value: "DIR",
+        help: "data directory (default: ECHS_DATA, then the user's state directory)"
+      }
+    },
     example: "echs hooks trust .",
     notes: [
-      "Hooks of the data directory always run. Hooks of a workspace run code of whoever wrote it: they run only in",
-      "conversations that may do everything, or when exactly this content was trusted here."
+      "Hooks in the data directory always run. Hooks in a workspace come from whoever wrote it: they run only in",
+      "conversations with full access, or after exactly this content was trusted here."
     ],
     run: async ({ answer, positionals: [action = "show", directory = "."], terminal, values }) => {
       const data = parts.dataDirectory(values.data)
@@ -99,13 +105,14 @@ export const makeHooksVerb = (parts: HooksVerbParts): Verb =>
         answer({ files }, () => words(files))
         return files.some(({ invalid }) => invalid !== undefined) ? exitCode.failed : exitCode.done
       }
-      if (action !== "trust" && action !== "distrust") throw new UsageError(`does not know "${action}"`)
+      if (action !== "trust" && action !== "distrust")
+        throw new UsageError(`unknown action "${action}"; use show, trust or distrust`)
       const theirs = files.filter(isTheirs)
       if (theirs.length === 0) {
-        terminal.complain(`echs hooks: there are no hooks in ${workspace}\n`)
+        terminal.complain(`echs hooks: no hooks in ${workspace}\n`)
         return exitCode.notFound
       }
-      if (action === "trust" && values.json !== true && !(await isMeant(words(theirs), terminal))) {
+      if (action === "trust" && values.json !== true && !(await isConfirmed(words(theirs), terminal))) {
         terminal.complain("nothing was trusted\n")
         return exitCode.interrupted
       }

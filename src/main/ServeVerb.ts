@@ -1,4 +1,4 @@
-// `echs serve`: runs a server on a data directory until it is told to stop, and then stops in good order.
+// `echs serve`: runs a server on a data directory until it is stopped, and shuts it down cleanly.
 import { parseArgs } from "node:util"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
@@ -19,12 +19,12 @@ export interface ServeParts {
 
 const usage = `usage: echs serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL] [--log LEVEL] [--json]
 
-  --data DIR    where everything is kept (ECHS_DATA, else the user's state directory)
-  --host HOST   where to listen (ECHS_HOST, else 127.0.0.1); another machine's reach needs ECHS_TOKEN
-  --port PORT   4600 unless told (ECHS_PORT); 0 picks one
-  --model MODEL used where a conversation names none (ECHS_MODEL)
-  --log LEVEL   debug, info, warn or error (ECHS_LOG)
-  --json        prints where it listens as JSON
+  --data DIR    data directory (default: ECHS_DATA, then the user's state directory)
+  --host HOST   address to listen on (default: ECHS_HOST, then 127.0.0.1); an address other machines can reach requires ECHS_TOKEN
+  --port PORT   port to listen on (default: ECHS_PORT, then 4600); 0 picks a free one
+  --model MODEL model of conversations that name none (default: ECHS_MODEL)
+  --log LEVEL   debug, info, warn or error (default: ECHS_LOG)
+  --json        print the address as JSON
 
 example: echs serve --port 0`
 
@@ -122,10 +122,12 @@ const whyNot = (error: unknown, directory: string): string | undefined => {
   if (_tag !== undefined) return message
   if (code === undefined || syscall === undefined) return undefined
   const isOfData = path === undefined ? false : path.startsWith(directory) || directory.startsWith(path)
-  return isOfData ? `${directory} cannot hold the data: ${message}; name another place with --data` : message
+  return isOfData
+    ? `${directory} cannot be used as the data directory: ${message}. Choose another with --data`
+    : message
 }
 
-export const makeServe = (parts: ServeParts): Verb => ({
+export const make = (parts: ServeParts): Verb => ({
   usage,
   run: async (args, terminal): Promise<ExitCode> => {
     let values: ReturnType<typeof parseArgs<{ options: typeof flags }>>["values"]

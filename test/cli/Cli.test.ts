@@ -54,8 +54,8 @@ describe("echs", () => {
   })
 
   it.each([
-    ["fly", /no command "fly"/],
-    ["--fly", /no option "--fly"/]
+    ["fly", /unknown command "fly"/],
+    ["--fly", /unknown option "--fly"/]
   ])("refuses %s with exit code 2", async (name, message) => {
     const { code, output, complaints, loaded } = await run(name)
     expect(code).toBe(2)

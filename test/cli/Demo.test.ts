@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { compare } from "#src/cli/demo/Compare.ts"
-import { makeDemo } from "#src/cli/verbs/demo.ts"
+import { make as makeDemo } from "#src/cli/verbs/demo.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const launcher = fileURLToPath(new URL("../../src/cli/echs.js", import.meta.url))
@@ -20,9 +20,9 @@ const runDemo = async (
   const terminal = recordingTerminal()
   const demo = makeDemo({
     command,
-    environment: process.env,
+    variables: process.env,
     version: "0",
-    endpoint: async () => undefined,
+    localEndpoint: async () => undefined,
     verify: async () => "missing"
   })
   if (options.interruptAfterMs !== undefined) setTimeout(terminal.interrupt, options.interruptAfterMs)
@@ -66,7 +66,7 @@ describe("the demo as a process", () => {
       "3 of 3 checks passed",
       "session.closed",
       "the goal is met, by itself, after the kill: 3 checks run by the server",
-      "0 of those shown are lost, 0 came twice",
+      "0 shown runes lost, 0 repeated",
       "the conversation is archived",
       "every byte of the log read back: 0 problems",
       "Nothing that was acknowledged is lost."

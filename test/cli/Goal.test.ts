@@ -231,22 +231,22 @@ describe("the flags of echs goal", () => {
   })
 
   it.each([
-    [["--tokens", "0"], "--tokens is a whole number from 1 on"],
+    [["--tokens", "0"], "--tokens must be a whole number, 1 or greater"],
     [["--usd", "-1"], "--usd"],
-    [["--usd", "free"], "--usd is an amount above 0"],
-    [["--usd", "0"], "--usd is an amount above 0"],
-    [["--task-usd", "1e9"], "--task-usd is an amount above 0"],
-    [["--time", "10"], "--time is a number from 1 on and s, m, h or d"],
-    [["--time", "0m"], "--time is a number from 1 on"],
-    [["--task-time", "soon"], "--task-time is a number"],
-    [["--tool-calls", "1.5"], "--tool-calls is a whole number from 1 on"],
-    [["--max-iterations", "0"], "--max-iterations is a whole number from 1 on"],
-    [["--max-replans", "few"], "--max-replans is a whole number from 0 on"],
-    [["--stall-tokens", ""], "--stall-tokens is a whole number from 1 on"],
-    [["--parallel", "0"], "--parallel is a whole number from 1 on"],
-    [["--policy", "none"], "--policy is one of read_only, auto, full_access"],
+    [["--usd", "free"], "--usd must be a number greater than 0"],
+    [["--usd", "0"], "--usd must be a number greater than 0"],
+    [["--task-usd", "1e9"], "--task-usd must be a number greater than 0"],
+    [["--time", "10"], "--time must be a number, 1 or greater, followed by s, m, h or d"],
+    [["--time", "0m"], "--time must be a number, 1 or greater"],
+    [["--task-time", "soon"], "--task-time must be a number"],
+    [["--tool-calls", "1.5"], "--tool-calls must be a whole number, 1 or greater"],
+    [["--max-iterations", "0"], "--max-iterations must be a whole number, 1 or greater"],
+    [["--max-replans", "few"], "--max-replans must be a whole number, 0 or greater"],
+    [["--stall-tokens", ""], "--stall-tokens must be a whole number, 1 or greater"],
+    [["--parallel", "0"], "--parallel must be a whole number, 1 or greater"],
+    [["--policy", "none"], "--policy must be one of: read_only, auto, full_access"],
     [["--worktrees=yes"], "--worktrees"],
-    [["--in", "last", "--model", "a/b"], "--model is chosen with a new conversation, not with --in"]
+    [["--in", "last", "--model", "a/b"], "--model applies to a new conversation and cannot be combined with --in"]
   ])("are refused by name when they make no sense: %j", async (args, complaint) => {
     const refused = await asked(...args)
     expect(refused).toMatchObject({ code: 2, fields: undefined })

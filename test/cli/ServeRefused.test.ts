@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
-import { makeServe } from "#src/main/ServeVerb.ts"
+import { make as makeServe } from "#src/main/ServeVerb.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const directories: Array<string> = []
@@ -47,10 +47,19 @@ const cases: Readonly<Record<string, readonly [Spoil, RegExp]>> = {
   "a token of bytes": [put("token", Buffer.alloc(64, 0xfe)), /token holds no usable token/],
   "a token that is a directory": [folder("token"), /token/],
   "a meta that is junk": [put("meta", "junk"), /meta is damaged/],
-  "a place that is a file": [() => join(filled(fresh()), "file"), /cannot hold the data: .*--data/],
-  "a place below a file": [() => join(filled(fresh()), "file", "data"), /cannot hold the data: .*--data/],
-  "a file system that makes no directories": [() => "/proc/echs", /\/proc\/echs cannot hold the data: .*--data/],
-  "a file system that takes no files": [() => "/proc/self", /\/proc\/self cannot hold the data: .*--data/]
+  "a place that is a file": [() => join(filled(fresh()), "file"), /cannot be used as the data directory: .*--data/],
+  "a place below a file": [
+    () => join(filled(fresh()), "file", "data"),
+    /cannot be used as the data directory: .*--data/
+  ],
+  "a file system that makes no directories": [
+    () => "/proc/echs",
+    /\/proc\/echs cannot be used as the data directory: .*--data/
+  ],
+  "a file system that takes no files": [
+    () => "/proc/self",
+    /\/proc\/self cannot be used as the data directory: .*--data/
+  ]
 }
 
 function put(name: string, content: string | Buffer): Spoil {

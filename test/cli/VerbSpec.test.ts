@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest"
 import type { VerbEntry } from "#src/cli/Verb.ts"
 import { makeVerb, oneOf, wholeNumber } from "#src/cli/VerbSpec.ts"
 import { auditOf } from "#src/cli/verbs/audit.ts"
-import { makeCompletions } from "#src/cli/verbs/completions.ts"
+import { make as makeCompletions } from "#src/cli/verbs/completions.ts"
 import type { AnyRune } from "#src/client/Client.ts"
 import { explainSettings, mask } from "#src/config/Explain.ts"
 import { createNamedToken, readNamedTokens, readServerInfo, removeNamedToken } from "#src/config/LocalServer.ts"
@@ -46,13 +46,13 @@ describe("a verb made from a table", () => {
   })
 
   it.each([
-    [[], /takes WHERE/],
+    [[], /missing argument: expected WHERE/],
     [["a", "b"], /"b"/],
     [["a", "--wings"], /--wings/],
     [["a", "--pace"], /pace/],
-    [["a", "--pace", "flying"], /--pace is one of slow, fast/],
-    [["a", "--steps", "0"], /--steps is a whole number from 1 on/],
-    [["a", "--steps", "1e3"], /--steps is a whole number/]
+    [["a", "--pace", "flying"], /--pace must be one of: slow, fast/],
+    [["a", "--steps", "0"], /--steps must be a whole number, 1 or greater/],
+    [["a", "--steps", "1e3"], /--steps must be a whole number/]
   ])("refuses %j with exit code 2 and nothing on standard output", async (args, message) => {
     const { code, complaints, output } = await walk(...args)
     expect({ code, output }).toEqual({ code: 2, output: "" })
@@ -62,7 +62,7 @@ describe("a verb made from a table", () => {
   it("shows every option and an example in its usage", () => {
     expect(verb.usage).toContain("usage: echs walk WHERE [options]")
     expect(verb.usage).toMatch(/-p, --pace SPEED +slow or fast/)
-    expect(verb.usage).toMatch(/--json +machine-readable/)
+    expect(verb.usage).toMatch(/--json +print machine-readable/)
     expect(verb.usage).toContain("example: echs walk home")
   })
 })
@@ -109,7 +109,7 @@ describe("completions", () => {
   const entries: ReadonlyArray<VerbEntry> = [{ name: "walk", summary: "it's a walk: far", load: async () => verb }]
   const script = async (...args: ReadonlyArray<string>) => {
     const terminal = recordingTerminal()
-    expect(await makeCompletions(() => entries).run(args, terminal)).toBe(0)
+    expect(await makeCompletions({ verbs: () => entries }).run(args, terminal)).toBe(0)
     return terminal.output()
   }
 

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
-import { makeVerify, type VerifyReport } from "#src/cli/verbs/verify.ts"
+import { make as makeVerify, type VerifyReport } from "#src/cli/verbs/verify.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { conversationIdOf, Scribe } from "../store/support.ts"
 import { recordingTerminal } from "../support/terminal.ts"
@@ -71,7 +71,7 @@ describe("echs verify", () => {
     expect(await verify("missing")).toEqual({
       code: 5,
       output: "",
-      complaints: "echs verify: there is no data at /default\n"
+      complaints: "echs verify: no data at /default\n"
     })
   })
 
@@ -134,11 +134,11 @@ describe("the command over a real log", () => {
     })
     const plan = echs("repair", directory)
     expect(plan).toMatchObject({ status: 1, stderr: "" })
-    expect(plan.stdout).toContain(`would cut log ${conversationIdOf(2)} back`)
+    expect(plan.stdout).toContain(`would truncate log ${conversationIdOf(2)}`)
     expect(readFileSync(segment)).toEqual(bytes)
     const done = echs("repair", directory, "--yes")
     expect(done).toMatchObject({ status: 0, stderr: "" })
-    expect(done.stdout).toContain(`cut log ${conversationIdOf(2)} back to event`)
+    expect(done.stdout).toContain(`truncated log ${conversationIdOf(2)} after event`)
     const [copy] = readdirSync(join(directory, "quarantine"))
     expect(bytes.subarray(-100).equals(readFileSync(join(directory, "quarantine", copy!)).subarray(-100))).toBe(true)
     expect(echs("verify", directory).status).toBe(0)

@@ -76,7 +76,7 @@ describe("a conversation at the command line", () => {
     expect(echs(["show", id, "--prompt"]).stdout).toBe(`${instructions.replace("\u001b[2J", "")}\n`)
     rmSync(join(workspace, "AGENTS.md"))
     expect(json(["show", id, "--prompt", "--agent", agent_id]).next).toContain("hold no more: AGENTS.md")
-    expect(echs(["show", id, "--prompt"]).stdout).toContain("--- would be told with the next request")
+    expect(echs(["show", id, "--prompt"]).stdout).toContain("--- goes out with the next request")
     expect(echs(["show", id, "--prompt", "--agent", "agt_00000000000000ff"]).code).toBe(5)
   })
 
@@ -207,14 +207,14 @@ describe("what cannot be", () => {
     [["show", "conv_00000000000000000000"], 5, /there is no conversation/],
     [["tail", "conv_00000000000000000000"], 5, /there is no conversation/],
     [["approve", "conv_00000000000000000000", "call_1"], 5, /there is no conversation/],
-    [["tail"], 2, /takes CONVERSATION/],
+    [["tail"], 2, /missing argument: expected CONVERSATION/],
     [["tail", "last", "--after", "soon"], 2, /--after/],
     [["ls", "--limit", "0"], 2, /--limit/],
     [["ls", "--fly"], 2, /--fly/],
-    [["send", "last"], 2, /takes CONVERSATION and TEXT/],
-    [["show", "a", "b"], 2, /does not know what to do with "b"/],
-    [["completions", "tcsh"], 2, /SHELL is one of/],
-    [["fly"], 2, /no command "fly"/]
+    [["send", "last"], 2, /expected two arguments: CONVERSATION TEXT/],
+    [["show", "a", "b"], 2, /unexpected argument "b"/],
+    [["completions", "tcsh"], 2, /SHELL must be one of/],
+    [["fly"], 2, /unknown command "fly"/]
   ] as const)("%j ends with %i", (args, code, message) => {
     const run = echs([...args])
     expect(run).toMatchObject({ code, stdout: "" })

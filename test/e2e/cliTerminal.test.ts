@@ -106,7 +106,9 @@ describe("a chat at a terminal", () => {
     terminal.press("show me", "Enter")
     await shows(() => terminal.screen()).toContain("I will show")
     terminal.press("C-c")
-    await shows(() => terminal.screen()).toMatch(/the turn goes on without you: echs tail conv_[\s\S]*exit 130/)
+    await shows(() => terminal.screen()).toMatch(
+      /the turn is still running; follow it with: echs tail conv_[\s\S]*exit 130/
+    )
     expect(terminal.isCursorShown()).toBe(true)
   })
 

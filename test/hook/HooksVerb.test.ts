@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { trustCheck } from "#src/config/HookFiles.ts"
 import { hashOf } from "#src/hook/HookFiles.ts"
-import { makeHooksVerb } from "#src/main/HooksVerb.ts"
+import { make as makeHooksVerb } from "#src/main/HooksVerb.ts"
 import { recordingTerminal } from "../support/terminal.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "echs-hooks-"))
@@ -65,7 +65,7 @@ describe("echs hooks", () => {
 
   it("fails on a file that is invalid, and finds nothing where nothing is", async () => {
     expect(await run("trust", "elsewhere")).toMatchObject({ code: 5 })
-    expect((await run()).text).toBe("there are no hooks here\n")
+    expect((await run()).text).toBe("no hooks found\n")
     put("work/hooks.json", "{")
     const found = await run("show", ".")
     expect(found.code).toBe(1)

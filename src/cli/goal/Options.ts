@@ -1,31 +1,31 @@
-// What `echs goal` takes, and what it makes of it for the server. Everything the protocol knows about a goal has a flag; a
-// value that makes no sense is told by the name of its flag before anything is sent.
+// Options of `echs goal` and the request made from them. Every field of the protocol has a flag; an invalid value is
+// reported by the name of its flag before anything is sent.
 import { resolve } from "node:path"
 import type { Fields } from "../../client/Wire.ts"
 import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from "../VerbSpec.ts"
 
 export const goalOptions = {
-  model: { type: "string", short: "m", value: "MODEL", help: "provider/name" },
-  workspace: { type: "string", short: "w", value: "DIRECTORY", help: "where to work (default: this directory)" },
-  "unsafe-workspace": { type: "boolean", help: "work there also when it is a home or belongs to the system" },
-  title: { type: "string", value: "TEXT", help: "of the conversation (default: the goal)" },
+  model: { type: "string", short: "m", value: "MODEL", help: "model, as provider/name" },
+  workspace: { type: "string", short: "w", value: "DIRECTORY", help: "directory to work in (default: this directory)" },
+  "unsafe-workspace": { type: "boolean", help: "allow a home or system directory as the workspace" },
+  title: { type: "string", value: "TEXT", help: "title of the conversation (default: the goal)" },
   policy: { type: "string", value: "MODE", help: "read_only, auto or full_access (default: auto, which asks)" },
-  in: { type: "string", value: "CONVERSATION", help: "pursue it in a conversation that is there already" },
-  parallel: { type: "string", value: "COUNT", help: "how many tasks may run at once (default: 3)" },
-  worktrees: { type: "boolean", help: "every worker in a git worktree of its own, merged when its task is done" },
-  review: { type: "boolean", help: "show the plan and wait for a yes before anything is done" },
-  tokens: { type: "string", value: "COUNT", help: "stop when this many tokens are used" },
-  usd: { type: "string", value: "AMOUNT", help: "stop when this much money is spent" },
-  "tool-calls": { type: "string", value: "COUNT", help: "stop when this many tools were called" },
-  time: { type: "string", value: "TIME", help: "stop when this much time is over: 90s, 30m, 2h or 1d" },
-  "task-tokens": { type: "string", value: "COUNT", help: "how many tokens each worker may use" },
-  "task-usd": { type: "string", value: "AMOUNT", help: "how much money each worker may spend" },
-  "task-tool-calls": { type: "string", value: "COUNT", help: "how many tools each worker may call" },
-  "task-time": { type: "string", value: "TIME", help: "how much time each worker may take" },
+  in: { type: "string", value: "CONVERSATION", help: "pursue the goal in an existing conversation" },
+  parallel: { type: "string", value: "COUNT", help: "number of tasks that may run at once (default: 3)" },
+  worktrees: { type: "boolean", help: "give each worker its own git worktree, merged when its task is done" },
+  review: { type: "boolean", help: "show the plan and wait for approval before starting" },
+  tokens: { type: "string", value: "COUNT", help: "stop the goal after this many tokens" },
+  usd: { type: "string", value: "AMOUNT", help: "stop the goal after this many US dollars" },
+  "tool-calls": { type: "string", value: "COUNT", help: "stop the goal after this many tool calls" },
+  time: { type: "string", value: "TIME", help: "stop the goal after this long: 90s, 30m, 2h or 1d" },
+  "task-tokens": { type: "string", value: "COUNT", help: "token limit of each worker" },
+  "task-usd": { type: "string", value: "AMOUNT", help: "US dollar limit of each worker" },
+  "task-tool-calls": { type: "string", value: "COUNT", help: "tool call limit of each worker" },
+  "task-time": { type: "string", value: "TIME", help: "time limit of each worker" },
   "max-iterations": { type: "string", value: "COUNT", help: "stop after this many reviews (default: 10)" },
-  "max-replans": { type: "string", value: "COUNT", help: "stop when more new plans are asked for (default: 3)" },
-  "stall-tokens": { type: "string", value: "COUNT", help: "stop when this many are used without a finished task" },
-  detach: { type: "boolean", short: "d", help: "hand it over and do not follow" }
+  "max-replans": { type: "string", value: "COUNT", help: "stop after more than this many new plans (default: 3)" },
+  "stall-tokens": { type: "string", value: "COUNT", help: "stop after this many tokens without a finished task" },
+  detach: { type: "boolean", short: "d", help: "submit the goal and do not follow it" }
 } as const satisfies OptionTable
 
 type GoalValues = Values<typeof goalOptions>
@@ -33,7 +33,7 @@ type GoalValues = Values<typeof goalOptions>
 const amount = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const value = Number(text)
-  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0) throw new UsageError(`--${name} is an amount above 0`)
+  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0) throw new UsageError(`--${name} must be a number greater than 0`)
   return value
 }
 
@@ -42,13 +42,13 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 const timeMs = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const [, digits = "", unit = ""] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? []
-  if (digits === "") throw new UsageError(`--${name} is a number from 1 on and s, m, h or d`)
+  if (digits === "") throw new UsageError(`--${name} must be a number, 1 or greater, followed by s, m, h or d`)
   return Number(digits) * unitMs[unit]!
 }
 
 type Given<Fields> = { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
 
-/** Without what was left out. */
+/** The fields without the undefined ones. */
 const given = <const Fields extends object>(fields: Fields): Given<Fields> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<Fields>
 
@@ -63,7 +63,7 @@ const budgetOf = (values: GoalValues, of: "" | "task-") =>
 const unlessEmpty = <Value extends object>(value: Value): Value | undefined =>
   Object.keys(value).length === 0 ? undefined : value
 
-/** What a conversation that is there already has; a goal in it cannot choose it anew. */
+/** Options of a new conversation; an existing one keeps its own. */
 const creating = ["model", "workspace", "unsafe-workspace", "title", "policy"] as const
 
 const placeOf = (values: GoalValues, workingDirectory: string) => {
@@ -77,10 +77,11 @@ const placeOf = (values: GoalValues, workingDirectory: string) => {
   })
 }
 
-/** The fields of `goal.submit`, the goal and the conversation it is for left out. */
+/** The fields of `goal.submit`, without the goal and the conversation id. */
 export const goalFields = (values: GoalValues, workingDirectory: string): Omit<Fields<"goal.submit">, "goal"> => {
   const clash = creating.find((name) => values.in !== undefined && values[name] !== undefined)
-  if (clash !== undefined) throw new UsageError(`--${clash} is chosen with a new conversation, not with --in`)
+  if (clash !== undefined)
+    throw new UsageError(`--${clash} applies to a new conversation and cannot be combined with --in`)
   const options = given({
     worktrees: values.worktrees,
     max_iterations: wholeNumber("max-iterations", values["max-iterations"], 1),

@@ -1,62 +1,20 @@
-// What the record says: `replay` folds a conversation up to any event, `audit` lists who allowed what, when and why.
-import type { AnyRune, Client } from "../../client/Client.ts"
+// `echs audit`: lists who allowed what, when and why. Derived from the runes of a conversation alone.
+import type { AnyRune } from "../../client/Client.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { argumentsText } from "../render/RuneText.ts"
 import { moment, oneLine, table } from "../render/Text.ts"
+import { readRunes } from "../shared/ReadRunes.ts"
 import { exitCode, type Terminal, type Verb } from "../Verb.ts"
-import { wholeNumber } from "../VerbSpec.ts"
-
-export interface RecordParts extends RemoteParts {
-  /** The state that these runes, from the first on, lead to; the fold that the server itself uses. */
-  readonly fold: (conversationId: string, runes: ReadonlyArray<unknown>) => Promise<unknown>
-}
-
-/** Every rune up to the event, or all there are. */
-const readRunes = async (
-  client: Client,
-  conversationId: string,
-  until: number | undefined
-): Promise<ReadonlyArray<AnyRune>> => {
-  const runes: Array<AnyRune> = []
-  for await (const item of client.tail(conversationId)) {
-    if ("caught_up" in item) break
-    if (!("rune" in item)) continue
-    if (until !== undefined && item.rune.event_id > until) break
-    runes.push(item.rune)
-  }
-  return runes
-}
-
-export const makeReplay = (parts: RecordParts): Verb =>
-  makeRemoteVerb(parts, {
-    name: "replay",
-    takes: "CONVERSATION [EVENT]",
-    positionals: { min: 1, max: 2 },
-    options: {},
-    example: "echs replay last 17",
-    notes: ["Prints the state of the conversation right after EVENT (default: the last), as JSON."],
-    run: async ({ answer, client, positionals: [named = "", event] }) => {
-      const until = wholeNumber("event", event, 1)
-      const id = await findConversation(client, named)
-      const runes = await readRunes(client, id, until)
-      const state = await parts.fold(id, runes)
-      answer(
-        { conversation_id: id, event_id: runes.at(-1)?.event_id ?? 0, state },
-        () => `${JSON.stringify(state, null, 2)}\n`
-      )
-      return exitCode.done
-    }
-  })
 
 export interface AuditEntry {
   readonly call_id: string
   readonly event_id: number
   readonly agent_id: string | null
   readonly tool_name: string
-  /** What ran, or would have: the model's arguments, or what an approver made of them. */
+  /** What ran or would have run: the model's arguments, or the approver's version of them. */
   readonly arguments: unknown
   readonly arguments_hash: string | null
-  /** What the model had asked for, when a person changed it. */
+  /** The model's arguments, if a person changed them. */
   readonly asked_arguments?: unknown
   readonly effect_class: string
   /** `allowed by policy` when nobody was asked; `expired` when nobody answered. */
@@ -65,14 +23,14 @@ export interface AuditEntry {
   readonly by: string | null
   readonly channel: string | null
   readonly scope: string | null
-  /** What a permission for longer is bound to. */
+  /** The rule behind a permission that outlives the call. */
   readonly rule: unknown
   readonly asked_ms: number | null
   readonly decided_ms: number | null
   /** Why it was allowed, asked about or denied. */
   readonly reason: string | null
   readonly started_ms: number | null
-  /** What held it, and whether it could reach the network; nothing when it never started. */
+  /** The sandbox and whether it had network access; null if the call never started. */
   readonly sandbox: string | null
   readonly network: boolean | null
   readonly roots: ReadonlyArray<string> | null
@@ -169,14 +127,14 @@ export const auditOf = (runes: Iterable<AnyRune>): ReadonlyArray<AuditEntry> => 
   return [...entries.values()]
 }
 
-export const makeAudit = (parts: RemoteParts): Verb =>
+export const make = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "audit",
     takes: "CONVERSATION",
     positionals: { min: 1, max: 1 },
     options: {},
     example: "echs audit last",
-    notes: ["Lists every call that could change something: who allowed it, when, why, and how it ended."],
+    notes: ["Lists every tool call that could change something: who allowed it, when, why, and how it ended."],
     run: async ({ answer, client, positionals: [named = ""], terminal }) => {
       const id = await findConversation(client, named)
       const items = auditOf(await readRunes(client, id, undefined))
@@ -185,19 +143,19 @@ export const makeAudit = (parts: RemoteParts): Verb =>
     }
   })
 
-/** What held it: `bubblewrap`, `bubblewrap + network`; nothing when it never ran. */
-const heldText = ({ network, sandbox }: AuditEntry): string =>
+/** The sandbox: `bubblewrap`, `bubblewrap + network`; empty if the call never ran. */
+const sandboxText = ({ network, sandbox }: AuditEntry): string =>
   sandbox === null ? "" : `${sandbox}${network === true ? " + network" : ""}`
 
 const auditText = (items: ReadonlyArray<AuditEntry>, terminal: Terminal): string => {
-  if (items.length === 0) return terminal.paint("quiet", "no call that could change anything\n")
+  if (items.length === 0) return terminal.paint("quiet", "no tool call could have changed anything\n")
   const rows = items.map((item) => [
     item.decided_ms === null ? "" : moment(item.decided_ms),
     item.call_id,
     item.decision,
     [item.by, item.channel, item.scope].filter((part) => part !== null).join(" "),
     item.result ?? "",
-    heldText(item),
+    sandboxText(item),
     oneLine(`${item.tool_name} ${argumentsText(item.arguments)}${item.reason === null ? "" : ` (${item.reason})`}`)
   ])
   return table(rows, terminal)

@@ -1,5 +1,5 @@
-// `echs bench`: what a running server does on this machine, measured from here: a question, a durable change, and the way
-// from a change to its rune in a tail. It makes one conversation, and closes it when it is done.
+// `echs bench`: measures a running server from here: a read, a durable change, and the time from a change to its rune in
+// a tail. Creates one conversation and closes it at the end.
 import type { Client } from "../../client/Client.ts"
 import { makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { exitCode, type Verb } from "../Verb.ts"
@@ -48,10 +48,12 @@ const measureTail = async (client: Client, conversationId: string, count: number
   return measured
 }
 
-export const makeBench = (parts: RemoteParts): Verb =>
+export const make = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "bench",
-    options: { count: { type: "string", short: "n", value: "COUNT", help: "how often each is done (default 200)" } },
+    options: {
+      count: { type: "string", short: "n", value: "COUNT", help: "repetitions of each measurement (default 200)" }
+    },
     example: "echs bench --count 1000",
     run: async ({ answer, client, terminal, values }) => {
       const asked = wholeNumber("count", values.count, 2) ?? 200
@@ -61,7 +63,7 @@ export const makeBench = (parts: RemoteParts): Verb =>
         model: "scripted/echo"
       })
       const measured = [
-        await measure("question (stats)", count, async () => void (await client.call("stats", {}))),
+        await measure("read (stats)", count, async () => void (await client.call("stats", {}))),
         await measure("durable change", count, async (index) => {
           await client.call(index % 2 === 0 ? "conversation.pause" : "conversation.resume", { conversation_id: id })
         }),

@@ -1,5 +1,5 @@
-// `echs completions`: a script for bash, zsh or fish that knows every verb and its options. Made from the verbs
-// themselves, so it cannot fall behind them.
+// `echs completions`: prints a completion script for bash, zsh or fish. Generated from the verbs themselves, so that it
+// is never out of date.
 
 import { exitCode, type Verb, type VerbEntry } from "../Verb.ts"
 import { makeVerb, UsageError } from "../VerbSpec.ts"
@@ -63,19 +63,24 @@ const fish = (verbs: ReadonlyArray<Completed>): string =>
 
 const scripts: { readonly [S in Shell]: (verbs: ReadonlyArray<Completed>) => string } = { bash, zsh, fish }
 
-export const makeCompletions = (entries: () => ReadonlyArray<VerbEntry>): Verb =>
+export interface CompletionsParts {
+  /** Every verb of the command. */
+  readonly verbs: () => ReadonlyArray<VerbEntry>
+}
+
+export const make = (parts: CompletionsParts): Verb =>
   makeVerb({
     name: "completions",
     takes: "SHELL",
     positionals: { min: 1, max: 1 },
     options: {},
     example: "source <(echs completions bash)",
-    notes: ["SHELL is bash, zsh or fish. With --json it prints the verbs and their options."],
+    notes: ["SHELL is bash, zsh or fish. With --json, prints the verbs and their options instead."],
     run: async ({ answer, positionals: [asked] }) => {
       const shell = shells.find((one) => one === asked)
-      if (shell === undefined) throw new UsageError(`SHELL is one of ${shells.join(", ")}`)
+      if (shell === undefined) throw new UsageError(`SHELL must be one of: ${shells.join(", ")}`)
       const verbs = await Promise.all(
-        entries().map(async ({ load, name, summary }) => ({
+        parts.verbs().map(async ({ load, name, summary }) => ({
           name,
           summary,
           options: (await load()).options ?? ["--json"]

@@ -1,6 +1,6 @@
-// `echs demo`: a server as a real process, a goal with workers side by side, and one kill -9 in the middle of a sentence;
-// then the proof that the goal is met and nothing was lost. Needs no key and no network, works in a directory
-// of its own and removes it.
+// `echs demo`: starts a real server process, submits a goal with parallel workers, kills the server with kill -9 in the
+// middle of a sentence, and proves that the goal is met and nothing was lost. Needs no key and no network; works in a
+// temporary directory that it removes.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -16,9 +16,9 @@ import type { VerifyReport } from "./verify.ts"
 export interface DemoParts {
   /** Program and arguments that start this CLI again. */
   readonly command: ReadonlyArray<string>
-  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly variables: Readonly<Record<string, string | undefined>>
   readonly version: string
-  readonly endpoint: (dataDirectory: string) => Promise<Endpoint | undefined>
+  readonly localEndpoint: (dataDirectory: string) => Promise<Endpoint | undefined>
   readonly verify: (dataDirectory: string) => Promise<VerifyReport | "missing">
 }
 
@@ -27,7 +27,7 @@ export interface DemoReport {
   readonly outcome: string
   readonly runes: number
   readonly runes_before_kill: number
-  /** Runes that were shown before the end and are missing or different in the log. */
+  /** Runes that were shown but are missing from the log or differ in it. */
   readonly lost: number
   readonly repeated: number
   readonly approvals: number
@@ -44,7 +44,7 @@ const check = `# A menu is complete when it has a heading and at least four dish
 head -n 1 "$1" | grep -q 'of the day' && test "$(grep -c '[0-9]$' "$1")" -ge 4 && echo "the menu is complete"
 `
 
-/** Files inside the workspace are written unasked; commands are what the person is asked about. */
+/** Files of the menu are written without asking; commands need an approval. */
 const policy = {
   mode: "auto",
   rules: [
@@ -52,12 +52,12 @@ const policy = {
   ]
 } as const
 
-export const makeDemo = (parts: DemoParts): Verb =>
+export const make = (parts: DemoParts): Verb =>
   makeVerb({
     name: "demo",
     options: {},
     example: "echs demo",
-    notes: ["Takes some seconds. At a terminal it asks you for the approvals; else it gives them itself."],
+    notes: ["Takes a few seconds. At a terminal it asks you for approvals; otherwise it approves by itself."],
     run: async ({ answer, terminal, values }) => {
       const interruption = terminal.interruption()
       const view = values.json === true ? silent(terminal) : terminal
@@ -78,12 +78,12 @@ export const makeDemo = (parts: DemoParts): Verb =>
 
 const silent = (terminal: Terminal): Terminal => ({ ...terminal, isAnswered: false, write: () => {}, status: () => {} })
 
-/** What a person is told instead of a stack trace; undefined for a defect. */
+/** The message shown instead of a stack trace; undefined for a defect. */
 const expectedFailure = (error: unknown): string | undefined => {
   const isOurs = [ServerFailed, NoServer, RequestFailed, SentAway].some((kind) => error instanceof kind)
   if (isOurs && error instanceof Error) return error.message
   const isTimeout = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError")
-  return isTimeout ? `not done after ${timeoutMs / 1_000} s` : undefined
+  return isTimeout ? `not finished after ${timeoutMs / 1_000} s` : undefined
 }
 
 const demonstrate = async (parts: DemoParts, terminal: Terminal, interruption: AbortSignal): Promise<DemoReport> => {
@@ -130,7 +130,7 @@ class Stage {
     this.server = await this.start()
     this.say("good", "▸", `a server listens on ${this.server.url}, process ${this.server.pid}`)
     this.client = await Client.connect({
-      endpoint: () => this.options.parts.endpoint(this.dataDirectory),
+      endpoint: () => this.options.parts.localEndpoint(this.dataDirectory),
       client: { name: "echs demo", version: this.options.parts.version }
     })
     const { conversation_id: id } = await this.client.call("goal.submit", {
@@ -160,7 +160,7 @@ class Stage {
     )
     this.check(
       lost === 0 && repeated === 0,
-      `${number(stored.runes.length)} runes in the log; ${lost} of those shown are lost, ${repeated} came twice`
+      `${number(stored.runes.length)} runes in the log; ${lost} shown runes lost, ${repeated} repeated`
     )
     const { state } = await this.archive(client, id)
     const problems = await this.verify()
@@ -209,13 +209,18 @@ class Stage {
     this.say(
       "good",
       "▸",
-      `a new server, process ${this.server.pid}, after ${duration(this.backInMs)}: it reads the log and goes on`
+      `a new server, process ${this.server.pid}, after ${duration(this.backInMs)}: it reads the log and continues`
     )
   }
 
   private start(): Promise<ServerProcess> {
-    const { command, environment } = this.options.parts
-    return startServerProcess({ command, environment, dataDirectory: this.dataDirectory, signal: this.options.signal })
+    const { command, variables } = this.options.parts
+    return startServerProcess({
+      command,
+      environment: variables,
+      dataDirectory: this.dataDirectory,
+      signal: this.options.signal
+    })
   }
 
   async clear(): Promise<void> {
@@ -227,10 +232,10 @@ class Stage {
     const { paint, write } = this.options.terminal
     write(`\n  ${paint("strong", "One goal, one kill -9")}\n`)
     write(
-      `  ${paint("quiet", "A goal is planned, worked on side by side, reviewed and proved; no key, no network. Each line")}\n`
+      `  ${paint("quiet", "A goal is planned, worked on in parallel, reviewed and verified; no key, no network. Each line")}\n`
     )
     write(
-      `  ${paint("quiet", "is a rune, on disk before it is shown. In mid-sentence the server is killed, and another takes over.")}\n\n`
+      `  ${paint("quiet", "is a rune, on disk before it is shown. The server is killed in mid-sentence; another one takes over.")}\n\n`
     )
   }
 
@@ -247,4 +252,4 @@ class Stage {
 const verdict = (report: DemoReport, { paint }: Terminal): string =>
   report.survived
     ? `\n  ${paint("good", "Nothing that was acknowledged is lost.")} ${paint("quiet", duration(report.took_ms))}\n\n`
-    : `\n  ${paint("bad", "The demo did not end as it should.")}\n\n`
+    : `\n  ${paint("bad", "The demo failed.")}\n\n`

@@ -1,5 +1,5 @@
-// `echs policy`: `check` reads a file of rules and says what is wrong with it; `test` puts every call on record to the
-// policy in a file and lists what it would have decided otherwise. Neither changes anything.
+// `echs policy`: `check` validates a file of rules; `test` applies it to the tool calls in the log and lists those it
+// would have decided differently. Neither changes anything.
 import type { AnyRune, Client } from "../../client/Client.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { argumentsText } from "../render/RuneText.ts"
@@ -21,7 +21,7 @@ export interface PolicyCall {
   readonly change: string
 }
 
-/** A policy that was read, ready to be asked about one conversation after the other. */
+/** A policy that was read; replays one conversation at a time. */
 export interface ReadPolicy {
   readonly rules: number
   readonly mode: string | null
@@ -66,7 +66,7 @@ const makeCheck = (parts: PolicyParts): Verb =>
     }
   })
 
-/** Every conversation there is, page by page. */
+/** Every conversation, page by page. */
 async function* allConversations(client: Client): AsyncGenerator<string> {
   let cursor: string | undefined
   do {
@@ -116,11 +116,11 @@ const makeTest = (parts: PolicyParts): Verb =>
     name: "policy test",
     takes: "FILE [CONVERSATION…]",
     positionals: { min: 1, max: 1000 },
-    options: { all: { type: "boolean", help: "also the calls about which nothing would change" } },
+    options: { all: { type: "boolean", help: "also list calls whose decision would not change" } },
     example: "echs policy test policy.json last",
     notes: [
-      "Without a conversation, all there are. Exit code 1 when something that ran would have been blocked.",
-      "What the policy decided then is not asked: the rules in FILE stand alone, its mode before the conversation's."
+      "Without CONVERSATION, tests all of them. Exit code 1 if a call that ran would have been blocked.",
+      "Only the rules in FILE count, not the policy in force at the time. Its mode overrides the conversation's."
     ],
     run: async ({ answer, client, positionals: [path = "", ...names], terminal, values }) => {
       const policy = await readOrComplain(parts, path)
@@ -138,9 +138,9 @@ const makeTest = (parts: PolicyParts): Verb =>
 
 const changeWords: Readonly<Record<string, string>> = {
   blocked: "would be blocked",
-  asked: "would be asked",
-  let_run: "would be let",
-  same: "the same"
+  asked: "would be asked about",
+  let_run: "would run",
+  same: "unchanged"
 }
 
 const reportText = ({ calls, conversations, counts, items }: Report, terminal: Terminal): string => {
@@ -157,11 +157,10 @@ const reportText = ({ calls, conversations, counts, items }: Report, terminal: T
     return `${terminal.paint("quiet", at)}  ${terminal.paint(tone, rest.join("  ").trimEnd())}\n`
   })
   const sums = `${number(counts.blocked)} blocked, ${number(counts.asked)} asked, ${number(counts.let_run)} let run`
-  return `${lines.join("")}${number(calls)} calls in ${number(conversations)} conversations: ${sums}, ${number(counts.same)} the same\n`
+  return `${lines.join("")}${number(calls)} calls in ${number(conversations)} conversations: ${sums}, ${number(counts.same)} unchanged\n`
 }
 
-/** One verb with two ways to call it. */
-export const makePolicy = (parts: PolicyParts): Verb => {
+export const make = (parts: PolicyParts): Verb => {
   const ways: Readonly<Record<string, Verb>> = { check: makeCheck(parts), test: makeTest(parts) }
   const { check, test } = ways as { readonly check: Verb; readonly test: Verb }
   const usage = usageOf(check, test)
@@ -171,7 +170,7 @@ export const makePolicy = (parts: PolicyParts): Verb => {
     run: async ([way = "", ...args], terminal) => {
       const verb = Object.hasOwn(ways, way) ? ways[way] : undefined
       if (verb !== undefined) return verb.run(args, terminal)
-      terminal.complain(`echs policy: takes check or test; "echs policy --help" says more\n`)
+      terminal.complain(`echs policy: expected "check" or "test". Run "echs policy --help" for usage.\n`)
       return exitCode.usage
     }
   }

@@ -1,9 +1,9 @@
-// `echs repair`: makes the repairs that are documented, and no others: a damaged journal is put aside once its good
-// batches are in their logs, a damaged log is cut back to its good prefix. What is taken away is kept as a copy. Without
-// `--yes` it says what it would do. It works without a server, and reads everything again afterwards.
+// `echs repair`: makes the documented repairs and no others. A damaged journal is set aside once its good batches are in
+// their logs; a damaged log is truncated to its good prefix. A copy of everything removed is kept. Without `--yes` it
+// only prints its plan. Needs no server, and verifies everything again afterwards.
 
 import { exitCode, type Verb } from "../Verb.ts"
-import { makeVerb } from "../VerbSpec.ts"
+import { dataOption, makeVerb } from "../VerbSpec.ts"
 import type { VerifyReport } from "./verify.ts"
 
 export interface RepairPlan {
@@ -23,7 +23,7 @@ export interface RepairParts {
   readonly repair: (dataDirectory: string, plan: RepairPlan) => Promise<RepairDone>
 }
 
-/** Damage of archives, blobs and meta has no repair but a backup. */
+/** Damaged archives, blobs and meta can only be restored from a backup. */
 const planOf = (directory: string, { problems }: VerifyReport): RepairPlan => {
   const inLogs = problems.filter(
     ({ file, log }) =>
@@ -36,27 +36,23 @@ const planOf = (directory: string, { problems }: VerifyReport): RepairPlan => {
   }
 }
 
-export const makeRepair = (parts: RepairParts): Verb =>
+export const make = (parts: RepairParts): Verb =>
   makeVerb({
     name: "repair",
     options: {
-      data: {
-        type: "string",
-        value: "DIRECTORY",
-        help: "the data to repair; else ECHS_DATA, else the state directory of the user"
-      },
-      yes: { type: "boolean", help: "do it; without it only what would be done is said" }
+      data: dataOption,
+      yes: { type: "boolean", help: "make the repairs; without it, only print them" }
     },
     example: "echs repair --data ./data --yes",
     notes: [
-      "what is taken away is kept in quarantine/; the server must be stopped",
-      "exit code 0: sound, 1: damage is left, 5: no data there"
+      "Stop the server first. A copy of all removed data is kept in quarantine/.",
+      "Exit code 0: sound. 1: damage is left. 5: no data there."
     ],
     run: async ({ answer, terminal, values }) => {
       const directory = parts.dataDirectory(values.data)
       const before = await parts.verify(directory)
       if (before === "missing") {
-        terminal.complain(`echs repair: there is no data at ${directory}\n`)
+        terminal.complain(`echs repair: no data at ${directory}\n`)
         return exitCode.notFound
       }
       const plan = planOf(directory, before)
@@ -73,20 +69,21 @@ export const makeRepair = (parts: RepairParts): Verb =>
 
 const planText = ({ journal, logs, manifest }: RepairPlan, { problems }: VerifyReport): string => {
   if (problems.length === 0) return "nothing to repair\n"
-  const lines = logs.map((log) => `would cut log ${log} back to what is good, and keep a copy of the rest\n`)
-  if (journal) lines.unshift("would put the journal aside once its good batches are in their logs\n")
-  if (manifest) lines.unshift("would make the manifest anew from the logs there are\n")
-  if (lines.length === 0) lines.push("no repair is known for what is damaged; restore it from a backup\n")
-  return `${lines.join("")}${problems.length} found damaged; nothing was changed: repeat with --yes\n`
+  const lines = logs.map((log) => `would truncate log ${log} to its good prefix and keep a copy of the rest\n`)
+  if (journal) lines.unshift("would copy the good batches of the journal into their logs and set the journal aside\n")
+  if (manifest) lines.unshift("would rebuild the manifest from the logs\n")
+  if (lines.length === 0) lines.push("no repair is known for this damage; restore from a backup\n")
+  return `${lines.join("")}${problems.length} damaged; nothing was changed. Run again with --yes to repair.\n`
 }
 
 const doneText = ({ journal, logs }: RepairDone, after: VerifyReport): string => {
-  const lines = logs.map(({ copies, head, log }) => `cut log ${log} back to event ${head}${copiesText(copies)}\n`)
+  const lines = logs.map(({ copies, head, log }) => `truncated log ${log} after event ${head}${copiesText(copies)}\n`)
   if (journal !== undefined)
-    lines.unshift(`put the journal aside after ${journal.batches} batches${copiesText(journal.copies)}\n`)
-  const left = after.problems.map(({ file, offset, reason }) => `left ${file} at byte ${offset}: ${reason}\n`)
-  const verdict = left.length === 0 ? "sound\n" : `${left.length} left damaged\n`
+    lines.unshift(`set the journal aside after copying ${journal.batches} batches${copiesText(journal.copies)}\n`)
+  const left = after.problems.map(({ file, offset, reason }) => `damaged ${file} at byte ${offset}: ${reason}\n`)
+  const verdict = left.length === 0 ? "sound\n" : `${left.length} still damaged\n`
   return `${lines.join("")}${left.join("")}${verdict}`
 }
 
-const copiesText = (copies: ReadonlyArray<string>): string => (copies.length === 0 ? "" : `; kept ${copies.join(", ")}`)
+const copiesText = (copies: ReadonlyArray<string>): string =>
+  copies.length === 0 ? "" : `; copies: ${copies.join(", ")}`

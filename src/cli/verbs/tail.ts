@@ -1,5 +1,5 @@
-// `echs tail`: a conversation rune by rune, from any cursor, across restarts of the server. For people one line a rune
-// and a line of progress while a model speaks; in a pipe JSON lines.
+// `echs tail`: follows a conversation rune by rune, from any cursor, across server restarts. A terminal gets one line per
+// rune and a progress line while the model writes; a pipe gets JSON lines.
 import type { AnyRune, ConnectionChange, TailItem } from "../../client/Client.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { RuneLines } from "../render/RuneLine.ts"
@@ -11,22 +11,22 @@ const options = {
   after: {
     type: "string",
     value: "EVENT",
-    help: 'begin after this event id; "tail" begins now (default 0, the beginning)'
+    help: 'start after this event id, or "tail" to start now (default: 0, the beginning)'
   },
   kind: {
     type: "string",
     short: "k",
     value: "KIND",
     multiple: true,
-    help: "only this kind, or family such as tool.*; may be repeated"
+    help: "only this kind or family, such as tool.*; repeatable"
   },
-  agent: { type: "string", short: "a", value: "AGENT", help: "only runes of this agent, by the beginning of its id" },
-  visibility: { type: "string", value: "LEVEL", help: "public, or internal (default: all you may see)" },
-  once: { type: "boolean", help: "stop when everything that is there has been shown" },
-  deltas: { type: "boolean", help: "show every piece of streamed text as a line of its own" }
+  agent: { type: "string", short: "a", value: "AGENT", help: "only runes of this agent, given by id or id prefix" },
+  visibility: { type: "string", value: "LEVEL", help: "public or internal (default: all you have access to)" },
+  once: { type: "boolean", help: "stop after the last existing rune" },
+  deltas: { type: "boolean", help: "show each piece of streamed text on its own line" }
 } as const
 
-export const makeTail = (parts: RemoteParts): Verb =>
+export const make = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "tail",
     takes: "CONVERSATION",
@@ -34,8 +34,8 @@ export const makeTail = (parts: RemoteParts): Verb =>
     options,
     example: "echs tail last --kind 'tool.*'",
     notes: [
-      'CONVERSATION is an id, the beginning of one, "last", or "*" for all of them, from now on.',
-      "Ctrl-C ends it with exit code 130."
+      'CONVERSATION is an id, an id prefix, "last", or "*" for all conversations from now on.',
+      "Ctrl-C stops it with exit code 130."
     ],
     isPatient: true,
     onConnection: tellConnection,
@@ -65,7 +65,7 @@ export const makeTail = (parts: RemoteParts): Verb =>
 
 const cursorOf = (text: string | undefined): number | "tail" => {
   if (text === "tail") return "tail"
-  if (text !== undefined && !/^\d+$/.test(text)) throw new UsageError('--after is an event id or "tail"')
+  if (text !== undefined && !/^\d+$/.test(text)) throw new UsageError('--after must be an event id or "tail"')
   return wholeNumber("after", text) ?? 0
 }
 
@@ -96,15 +96,15 @@ const personLines = (terminal: Terminal, withDeltas: boolean) => {
     if ("rune" in item) showRune(item.rune)
     else if ("gap" in item) {
       const { from, reason, to } = item.gap
-      terminal.write(`${terminal.paint("quiet", `      ${from} to ${to} will not come: ${reason}`)}\n`)
+      terminal.write(`${terminal.paint("quiet", `      events ${from} to ${to} are not available: ${reason}`)}\n`)
     } else if ("failed" in item) {
       const { conversation_id: id, error } = item.failed
-      terminal.write(`${terminal.paint("notice", `${id} cannot be followed: ${error.message}`)}\n`)
+      terminal.write(`${terminal.paint("notice", `cannot follow ${id}: ${error.message}`)}\n`)
     }
   }
 }
 
 const tellConnection = (change: ConnectionChange, terminal: Terminal): void => {
   if (!terminal.isWatched) return
-  terminal.status(change.type === "lost" ? terminal.paint("notice", "connection lost, trying again …") : undefined)
+  terminal.status(change.type === "lost" ? terminal.paint("notice", "connection lost, reconnecting …") : undefined)
 }

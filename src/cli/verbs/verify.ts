@@ -1,8 +1,7 @@
-// `echs verify`: reads a whole data directory, changes nothing, and says of every fault where it is. It works without a
-// server; what reads the log is handed in.
+// `echs verify`: reads a whole data directory, changes nothing, and prints the location of every fault. Needs no server.
 
 import { exitCode, type Terminal, type Verb } from "../Verb.ts"
-import { makeVerb } from "../VerbSpec.ts"
+import { dataOption, makeVerb } from "../VerbSpec.ts"
 
 export interface VerifyReport {
   readonly logs: number
@@ -10,7 +9,7 @@ export interface VerifyReport {
   readonly sealed: number
   /** Entries in segments. */
   readonly entries: number
-  /** Batches that so far only the journal holds; the next start brings them into the segments. */
+  /** Batches that only the journal holds so far; the next start copies them into segments. */
   readonly batches: number
   readonly bytes: number
   readonly archives: number
@@ -21,34 +20,28 @@ export interface VerifyReport {
     readonly reason: string
     readonly log?: string
   }>
-  /** What is no fault, but good to know. */
+  /** Remarks that are not faults. */
   readonly notes: ReadonlyArray<{ readonly file: string; readonly text: string }>
 }
 
 export interface VerifyParts {
-  /** The flag's value, or where the data lies when there is no flag. */
+  /** The flag's value, or the default directory. */
   readonly dataDirectory: (flag: string | undefined) => string
   /** Answers "missing" when there is no data at this place. */
   readonly verify: (dataDirectory: string) => Promise<VerifyReport | "missing">
 }
 
-export const makeVerify = (parts: VerifyParts): Verb =>
+export const make = (parts: VerifyParts): Verb =>
   makeVerb({
     name: "verify",
-    options: {
-      data: {
-        type: "string",
-        value: "DIRECTORY",
-        help: "the data to read; else ECHS_DATA, else the state directory of the user"
-      }
-    },
+    options: { data: dataOption },
     example: "echs verify --data ./data",
-    notes: ["exit code 0: sound, 1: damaged, 5: no data there"],
+    notes: ["Exit code 0: sound. 1: damaged. 5: no data there."],
     run: async ({ answer, terminal, values }) => {
       const directory = parts.dataDirectory(values.data)
       const report = await parts.verify(directory)
       if (report === "missing") {
-        terminal.complain(`echs verify: there is no data at ${directory}\n`)
+        terminal.complain(`echs verify: no data at ${directory}\n`)
         return exitCode.notFound
       }
       answer({ directory, ...report }, () => render(terminal, directory, report))

@@ -1,6 +1,7 @@
 // Gives the agents of a goal the tools of their part, on top of those that every agent has: the orchestrator and the
 // critic read and hand in, workers do everything and leave notes. Whatever tools there are besides, those two get none
 // that changes anything.
+import * as Effect from "effect/Effect"
 import { orchestratorIdOf } from "../machine/decide/TaskSchedule.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import { pathOf } from "../machine/view/Select.ts"
@@ -69,9 +70,10 @@ export const withRoleTools = (inner: ToolPort, tools: Tools): ToolPort => {
           }
         }),
     authorize: (state, call, asking) => {
-      if (ownOf(state, call.agent_id, call.tool_name) !== undefined) return { _tag: "Allow", sandbox: inProcess }
+      if (ownOf(state, call.agent_id, call.tool_name) !== undefined)
+        return Effect.succeed({ _tag: "Allow", sandbox: inProcess })
       return isOutside(state, call)
-        ? { _tag: "Deny", reason: `${call.tool_name} changes things, and this agent only reads` }
+        ? Effect.succeed({ _tag: "Deny", reason: `${call.tool_name} changes things, and this agent only reads` })
         : inner.authorize(state, call, asking)
     },
     sandbox: (state, call) =>

@@ -1,7 +1,7 @@
 // A person's yes to a call. Arguments that were changed are checked and put to the policy again before it is taken: they
 // may be wrong, or be what a rule denies. A yes for longer also answers the questions of the conversation that wait and
 // that it covers, each on record as answered by the same person; one for good is written down for the server as well.
-
+import * as Effect from "effect/Effect"
 import { CommandRefused } from "../contract/CommandErrors.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/decide/Decide.ts"
@@ -113,7 +113,7 @@ export class Approvals {
   private async isAllowed(state: ConversationState, call: CallState): Promise<boolean> {
     const { tools } = this.options
     if (tools.judge !== undefined) return tools.judge(state, call) === "allow"
-    return (await tools.authorize(state, call))._tag === "Allow"
+    return (await Effect.runPromise(tools.authorize(state, call)))._tag === "Allow"
   }
 
   /** What the permission is bound to; throws CommandRefused for changed arguments that are wrong or denied. */
@@ -146,7 +146,7 @@ export class Approvals {
     call: CallState,
     answer: ApprovalAnswer
   ): Promise<Learns | undefined> {
-    const verdict = await this.options.tools.authorize(state, edited(call, answer))
+    const verdict = await Effect.runPromise(this.options.tools.authorize(state, edited(call, answer)))
     if (verdict._tag === "Reject") throw refused({ code: "bad_request", message: verdict.error.message })
     if (verdict._tag === "Deny") {
       const message = `the policy denies it: ${verdict.reason}`

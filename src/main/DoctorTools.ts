@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import type { Finding } from "../cli/verbs/doctor.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { ServerSettings } from "../config/Settings.ts"
@@ -40,7 +41,7 @@ const lookAt = async (options: DoctorToolsOptions, directory: string): Promise<R
   })
   try {
     const state = emptyConversation("conv_doctor" as ConversationId)
-    await tools.ready?.(state, nobody, new AbortController().signal)
+    await Effect.runPromise(tools.ready?.(state, nobody) ?? Effect.void)
     const { leftOut, offered } = offerTools(tools, state, nobody)
     const problems = [...new Set([...troubles, ...leftOut.map((what) => `not offered to a model: ${what}`)])]
     const text = `${offered.length} offered to a model`

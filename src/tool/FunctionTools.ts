@@ -1,9 +1,11 @@
 // Tools that are functions of this process: what a program that embeds ECHS registers, and what tests use. They
 // run without a sandbox, and say so.
+import * as Effect from "effect/Effect"
 import type { ToolFacts } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
-import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
+import { promisedOutcome } from "./PromiseWork.ts"
+import type { Authorization, SignalContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
 
 export interface FunctionTool extends ToolFacts {
   readonly name: string
@@ -11,13 +13,15 @@ export interface FunctionTool extends ToolFacts {
   readonly parameters: { readonly [key: string]: unknown }
   /** Asks a person before it runs. */
   readonly approval?: "ask"
-  readonly run: (input: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<ToolOutcome | string>
+  readonly run: (input: Readonly<Record<string, unknown>>, context: SignalContext) => Promise<ToolOutcome | string>
 }
 
 const inProcess = { level: "in_process" } as const
 
 const asOutcome = (result: ToolOutcome | string): ToolOutcome =>
   typeof result === "string" ? { status: "success", output: result } : result
+
+const unknownTool = ({ tool_name: name }: CallState) => errorInfo("unknown_tool", `there is no tool ${name}`)
 
 const ask = (tool: FunctionTool, call: CallState): Authorization => ({
   _tag: "Ask",
@@ -39,21 +43,20 @@ export const functionTools = (tools: ReadonlyArray<FunctionTool>): ToolPort => {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const authorize = (state: ConversationState, call: CallState): Authorization => {
     const tool = byName.get(call.tool_name)
-    if (tool === undefined)
-      return { _tag: "Reject", error: errorInfo("unknown_tool", `there is no tool ${call.tool_name}`) }
+    if (tool === undefined) return { _tag: "Reject", error: unknownTool(call) }
     const mustAsk = tool.approval === "ask" && !isGranted(state, call)
     return mustAsk ? ask(tool, call) : { _tag: "Allow", sandbox: inProcess }
   }
   return {
     describe: () => tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
     facts: (_state, _agentId, toolName) => byName.get(toolName),
-    authorize,
+    authorize: (state, call) => Effect.sync(() => authorize(state, call)),
     sandbox: () => inProcess,
-    run: async (_state, call, context) => {
+    run: (_state, call, context) => {
       const tool = byName.get(call.tool_name)
-      if (tool === undefined)
-        return { status: "error", error: errorInfo("unknown_tool", `there is no tool ${call.tool_name}`) }
-      return asOutcome(await tool.run(call.arguments as Readonly<Record<string, unknown>>, context))
+      if (tool === undefined) return Effect.succeed({ status: "error", error: unknownTool(call) })
+      const input = call.arguments as Readonly<Record<string, unknown>>
+      return promisedOutcome(context, async (signaled) => asOutcome(await tool.run(input, signaled)))
     }
   }
 }

@@ -1,5 +1,6 @@
 // One tool: what a model sees of it, what a policy has to know before it runs, and its work. Where it comes from (built
 // in, an MCP server, a client of the server, an embedding program) makes no difference to whoever uses it.
+import type * as Effect from "effect/Effect"
 import type { Access, Provenance } from "../contract/ToolAccess.ts"
 import type { ToolFacts } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
@@ -27,13 +28,13 @@ export interface Tool extends ToolFacts {
   readonly access: (input: Input) => Access
   /** What a person is shown before deciding: title, detail, and the difference an edit would make. */
   readonly preview: (input: Input, place: WorkspaceChoice) => Promise<ShownAs>
-  readonly run: (input: Input, context: ToolContext) => Promise<ToolOutcome>
+  readonly run: (input: Input, context: ToolContext) => Effect.Effect<ToolOutcome>
 }
 
 /** Where tools come from. The list may differ by conversation and agent, and may change while it runs. */
 export interface ToolSource {
-  /** Resolves when its tools are known as far as they can be. Takes bounded time and never rejects. */
-  readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
+  /** Waits until its tools are known as far as they can be. Takes bounded time. */
+  readonly ready?: (state: ConversationState, agentId: AgentId) => Effect.Effect<void>
   readonly tools: (state: ConversationState, agentId: AgentId) => ReadonlyArray<Tool>
   /** What it has and cannot offer. */
   readonly leftOut?: (state: ConversationState, agentId: AgentId) => ReadonlyArray<LeftOutTools>

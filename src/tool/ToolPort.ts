@@ -1,6 +1,7 @@
 // What a turn needs from tools: which exist, whether a call may run, and running it. The turn engine owns the
-// order and the record; a tool owns nothing but its work. `run` must honor the signal: an aborted call is
-// over, and whatever it started is gone with it.
+// order and the record; a tool owns nothing but its work. Interruption ends a call, and whatever it started is gone
+// when the interruption is over.
+import type * as Effect from "effect/Effect"
 import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
@@ -49,13 +50,19 @@ export interface ToolContext {
   readonly workspace: string | undefined
   /** Whoever created the conversation meant a workspace that is refused otherwise. */
   readonly unsafe_workspace?: boolean
-  readonly signal: AbortSignal
+  /** What a call that is interrupted still came to; given before the interruption is over. */
+  readonly interruptedWith: (outcome: ToolOutcome) => void
   /** The policy, or whoever answered its question, lets the call reach the network; not, when left out. */
   readonly network?: boolean
   /** Output as it comes; calls after the end are ignored. */
   readonly progress: (stream: ProgressStream, chunk: string) => void
   /** The conversation the call belongs to, for the tools that work on it: agents, plans, questions. */
   readonly conversation: ToolConversation
+}
+
+/** For work that is promises: the signal aborts when the call is interrupted. */
+export interface SignalContext extends ToolContext {
+  readonly signal: AbortSignal
 }
 
 export interface ToolConversation {
@@ -97,8 +104,8 @@ export interface LeftOutTools {
 }
 
 export interface ToolPort {
-  /** Resolves when the tools of an agent are known as far as they can be. Takes bounded time and never rejects. */
-  readonly ready?: (state: ConversationState, agentId: AgentId, signal: AbortSignal) => Promise<void>
+  /** Waits until the tools of an agent are known as far as they can be. Takes bounded time. */
+  readonly ready?: (state: ConversationState, agentId: AgentId) => Effect.Effect<void>
   /** The tools an agent may be offered. */
   readonly describe: (state: ConversationState, agentId: AgentId) => ReadonlyArray<ToolDescription>
   /** Tools that are there and cannot be offered, for whoever has to be told. */
@@ -106,15 +113,11 @@ export interface ToolPort {
   /** What is known of a tool the model named; nothing when there is no such tool for this agent. */
   readonly facts: (state: ConversationState, agentId: AgentId, toolName: string) => ToolFacts | undefined
   /** Whether a pending call may run. */
-  readonly authorize: (
-    state: ConversationState,
-    call: CallState,
-    asking?: Asking
-  ) => Authorization | Promise<Authorization>
+  readonly authorize: (state: ConversationState, call: CallState, asking?: Asking) => Effect.Effect<Authorization>
   /** What the policy alone says about a call: nobody else is asked, and no program is started for the answer. */
   readonly judge?: (state: ConversationState, call: CallState) => "allow" | "ask" | "deny"
   /** Where a call that may run will run. */
   readonly sandbox: (state: ConversationState, call: CallState) => SandboxInfo
-  /** Runs the call. Rejecting means that the runner itself broke, not that the tool failed. */
-  readonly run: (state: ConversationState, call: CallState, context: ToolContext) => Promise<ToolOutcome>
+  /** Runs the call. A defect means that the runner itself broke, not that the tool failed. */
+  readonly run: (state: ConversationState, call: CallState, context: ToolContext) => Effect.Effect<ToolOutcome>
 }

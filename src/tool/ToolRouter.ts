@@ -2,6 +2,9 @@
 // person what would happen, runs it and keeps its output within bounds. Where a call runs and what it may reach is
 // decided once per start; the record of the start and the run itself use the same decision.
 import { Readable } from "node:stream"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Access } from "../contract/ToolAccess.ts"
 import { unknownDefinition } from "../contract/ToolAccess.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
@@ -9,11 +12,12 @@ import type { CallState, ConversationState } from "../machine/State.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import type { Evaluate, PolicyQuestion, PolicyVerdict } from "../policy/PolicyPort.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
 import type { SecretMask, SecretStream } from "../rune/Secrets.ts"
 import type { SandboxPort } from "../sandbox/SandboxPort.ts"
 import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
-import { type ArgumentCheck, makeArgumentCheck } from "./Arguments.ts"
+import { type ArgumentCheck, type CheckedArguments, makeArgumentCheck } from "./Arguments.ts"
 import { definitionOf } from "./Definition.ts"
 import { type KeepMedia, withMediaKept } from "./Media.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
@@ -71,9 +75,11 @@ class Router implements ToolPort {
     this.options = options
   }
 
-  readonly ready = async (state: ConversationState, agentId: AgentId, signal: AbortSignal): Promise<void> => {
-    await Promise.all(this.options.sources.map((source) => source.ready?.(state, agentId, signal)))
-  }
+  readonly ready = (state: ConversationState, agentId: AgentId): Effect.Effect<void> =>
+    Effect.forEach(this.options.sources, (source) => source.ready?.(state, agentId) ?? Effect.void, {
+      concurrency: "unbounded",
+      discard: true
+    })
 
   readonly describe = (state: ConversationState, agentId: AgentId) => {
     const { pick } = selectionOf(state, agentId)
@@ -95,28 +101,31 @@ class Router implements ToolPort {
     return { effect_class, mutating, provenance, ...(timeout_ms === undefined ? {} : { timeout_ms }) }
   }
 
-  readonly authorize = async (state: ConversationState, call: CallState, asking?: Asking): Promise<Authorization> => {
-    const tool = this.find(state, call.agent_id, call.tool_name)
-    if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
-    const checked = await this.argumentCheck.check(tool, call.arguments)
-    if (checked._tag === "Invalid") return { _tag: "Reject", error: errorInfo("invalid_arguments", checked.message) }
-    const issue = this.workspaceIssue(state, call, tool)
-    if (issue !== undefined) return { _tag: "Deny", reason: issue }
-    const policy = this.evaluate(state, call, tool)
-    const objection = policy.verdict === "deny" ? undefined : await this.options.beforeCall?.(state, call, asking)
-    const verdict = stricter(policy, objection)
-    switch (verdict.verdict) {
-      case "allow":
-        return { _tag: "Allow", sandbox: this.sandboxOf(state, tool, call, verdict) }
-      case "deny":
-        return { _tag: "Deny", reason: verdict.reason }
-      case "ask": {
-        const sandbox = this.sandboxOf(state, tool, call, verdict)
-        const shown_as = await shownAs(tool, checked.input, choiceOf(state, call), sandbox)
-        const { choices, learns, reason: policy_reason } = verdict
-        return { _tag: "Ask", policy_reason, shown_as, choices, ...(learns === undefined ? {} : { learns }) }
+  readonly authorize = (state: ConversationState, call: CallState, asking?: Asking): Effect.Effect<Authorization> => {
+    const self = this
+    return Effect.gen(function* () {
+      const tool = self.find(state, call.agent_id, call.tool_name)
+      if (tool === undefined) return { _tag: "Reject", error: unknownTool(call.tool_name) }
+      const checked = yield* self.checked(tool, call)
+      if (checked._tag === "Invalid") return { _tag: "Reject", error: errorInfo("invalid_arguments", checked.message) }
+      const issue = self.workspaceIssue(state, call, tool)
+      if (issue !== undefined) return { _tag: "Deny", reason: issue }
+      const policy = self.evaluate(state, call, tool)
+      const objection = policy.verdict === "deny" ? undefined : yield* self.objection(state, call, asking)
+      const verdict = stricter(policy, objection)
+      switch (verdict.verdict) {
+        case "allow":
+          return { _tag: "Allow", sandbox: self.sandboxOf(state, tool, call, verdict) }
+        case "deny":
+          return { _tag: "Deny", reason: verdict.reason }
+        case "ask": {
+          const sandbox = self.sandboxOf(state, tool, call, verdict)
+          const shown_as = yield* shownAs(tool, checked.input, choiceOf(state, call), sandbox)
+          const { choices, learns, reason: policy_reason } = verdict
+          return { _tag: "Ask", policy_reason, shown_as, choices, ...(learns === undefined ? {} : { learns }) }
+        }
       }
-    }
+    })
   }
 
   readonly judge = (state: ConversationState, call: CallState): "allow" | "ask" | "deny" => {
@@ -136,51 +145,87 @@ class Router implements ToolPort {
     return isUnasked ? { ...info, allowed_by: verdict.reason } : info
   }
 
-  readonly run = async (state: ConversationState, call: CallState, context: ToolContext): Promise<ToolOutcome> => {
-    const key = keyOf(state, call, { attempt: context.attempt })
-    const remembered = this.decided.get(key)
-    this.decided.delete(key)
-    const tool = this.find(state, call.agent_id, call.tool_name)
-    if (tool === undefined) return { status: "error", error: unknownTool(call.tool_name) }
-    // Whoever approved a call may have changed its arguments.
-    const checked = await this.argumentCheck.check(tool, call.arguments)
-    if (checked._tag === "Invalid") return { status: "error", error: errorInfo("invalid_arguments", checked.message) }
-    const issue = this.workspaceIssue(state, call, tool)
-    if (issue !== undefined) return { status: "error", error: errorInfo("workspace_refused", issue) }
-    const changed = await this.changeOf(state, call, tool, context.signal)
-    if (changed !== undefined) return { status: "error", error: changed }
-    const verdict = remembered ?? this.evaluate(state, call, tool)
-    if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
-    const place = choiceOf(state, call)
+  readonly run = (state: ConversationState, call: CallState, context: ToolContext): Effect.Effect<ToolOutcome> => {
+    const self = this
+    return Effect.gen(function* () {
+      const key = keyOf(state, call, { attempt: context.attempt })
+      const remembered = self.decided.get(key)
+      self.decided.delete(key)
+      const tool = self.find(state, call.agent_id, call.tool_name)
+      if (tool === undefined) return { status: "error", error: unknownTool(call.tool_name) }
+      // Whoever approved a call may have changed its arguments.
+      const checked = yield* self.checked(tool, call)
+      if (checked._tag === "Invalid") return { status: "error", error: errorInfo("invalid_arguments", checked.message) }
+      const issue = self.workspaceIssue(state, call, tool)
+      if (issue !== undefined) return { status: "error", error: errorInfo("workspace_refused", issue) }
+      const changed = yield* self.changeOf(state, call, tool)
+      if (changed !== undefined) return { status: "error", error: changed }
+      const verdict = remembered ?? self.evaluate(state, call, tool)
+      if (verdict.verdict === "deny") return { status: "error", error: errorInfo("tool_denied", verdict.reason) }
+      const { network } = verdict
+      return yield* self.executed(tool, checked.input, { ...context, ...choiceOf(state, call), network })
+    })
+  }
+
+  /** Runs a tool and keeps what it says within bounds, also when it is interrupted. */
+  private executed(tool: Tool, input: Input, context: ToolContext): Effect.Effect<ToolOutcome> {
     const { progress, flush } = this.masking(context)
-    try {
-      const outcome = await tool.run(checked.input, { ...context, ...place, progress, network: verdict.network })
-      return await this.fitted(this.masked(await withMediaKept(outcome, this.keepMedia)))
-    } catch (error) {
-      // A tool that throws against its word has one result like any other.
-      const message = error instanceof Error ? error.message : String(error)
-      return this.masked({ status: "error", error: errorInfo("tool_execution_failed", message.slice(0, 2_000)) })
-    } finally {
-      flush()
+    let last: ToolOutcome | undefined
+    const interruptedWith = (outcome: ToolOutcome): void => {
+      last = outcome
     }
+    const finish = (outcome: ToolOutcome): Effect.Effect<ToolOutcome> => Effect.promise(() => this.finished(outcome))
+    return Effect.suspend(() => tool.run(input, { ...context, progress, interruptedWith })).pipe(
+      Effect.flatMap(finish),
+      // A tool that breaks against its word has one result like any other.
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.succeed(this.broken(Cause.squash(cause)))
+      ),
+      Effect.onInterrupt(() =>
+        last === undefined ? Effect.void : Effect.map(finish(last), (outcome) => context.interruptedWith(outcome))
+      ),
+      Effect.ensuring(Effect.sync(flush))
+    )
+  }
+
+  private async finished(outcome: ToolOutcome): Promise<ToolOutcome> {
+    return this.fitted(this.masked(await withMediaKept(outcome, this.keepMedia)))
+  }
+
+  private broken(error: unknown): ToolOutcome {
+    const message = error instanceof Error ? error.message : String(error)
+    return this.masked({ status: "error", error: errorInfo("tool_execution_failed", message.slice(0, 2_000)) })
+  }
+
+  private checked(tool: Tool, call: CallState): Effect.Effect<CheckedArguments> {
+    return Effect.promise(() => this.argumentCheck.check(tool, call.arguments))
+  }
+
+  private objection(...call: Parameters<BeforeCall>): Effect.Effect<Objection | undefined> {
+    const { beforeCall } = this.options
+    return beforeCall === undefined ? Effect.succeed(undefined) : Effect.promise(() => beforeCall(...call))
   }
 
   /** What was approved is what was defined then: a tool that is another one by now is not run with that approval. */
-  private async changeOf(state: ConversationState, call: CallState, tool: Tool, signal: AbortSignal) {
+  private changeOf(state: ConversationState, call: CallState, tool: Tool): Effect.Effect<ErrorInfo | undefined> {
     const asked = call.approval?.shown_as.definition
-    if (asked === undefined || asked === unknownDefinition) return undefined
-    let now = definitionOf(tool)
-    const owner = call.agent_id ?? state.session.root_agent_id
-    if (now === unknownDefinition && owner !== null) {
-      await this.ready(state, owner, signal)
-      const found = this.find(state, owner, call.tool_name)
-      now = found === undefined ? undefined : definitionOf(found)
-    }
-    if (now === asked || now === unknownDefinition) return undefined
-    return errorInfo(
-      "tool_changed",
-      `${call.tool_name} is defined differently than when it was approved; call it again`
+    if (asked === undefined || asked === unknownDefinition) return Effect.succeed(undefined)
+    return Effect.map(this.definitionNow(state, call, tool), (now) =>
+      now === asked || now === unknownDefinition
+        ? undefined
+        : errorInfo("tool_changed", `${call.tool_name} is defined differently than when it was approved; call it again`)
     )
+  }
+
+  /** The definition of a tool, asked for again where its source had not told it. */
+  private definitionNow(state: ConversationState, call: CallState, tool: Tool): Effect.Effect<string | undefined> {
+    const now = definitionOf(tool)
+    const owner = call.agent_id ?? state.session.root_agent_id
+    if (now !== unknownDefinition || owner === null) return Effect.succeed(now)
+    return Effect.map(this.ready(state, owner), () => {
+      const found = this.find(state, owner, call.tool_name)
+      return found === undefined ? undefined : definitionOf(found)
+    })
   }
 
   private masking({ progress }: ToolContext): {
@@ -313,28 +358,19 @@ const withinBounds = ({ detail, diff, title, ...rest }: ShownAs): ShownAs => ({
   ...(diff === undefined ? {} : { diff: cut(diff, limits.shownDiffCharsMax) })
 })
 
-const late = (ms: number): { readonly passed: Promise<undefined>; readonly stop: () => void } => {
-  let timer: NodeJS.Timeout | undefined
-  const passed = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms)
-  })
-  return { passed, stop: () => clearTimeout(timer) }
-}
-
 /** What would happen, as far as it can be told in time: a question is asked in any case. */
-const previewOf = async (tool: Tool, input: Input, place: WorkspaceChoice): Promise<ShownAs> => {
+const previewOf = (tool: Tool, input: Input, place: WorkspaceChoice): Effect.Effect<ShownAs> => {
   const plain: ShownAs = { title: tool.name, detail: JSON.stringify(input, null, 2) }
-  const { passed, stop } = late(limits.previewMsMax)
-  try {
-    return (await Promise.race([tool.preview(input, place), passed])) ?? plain
-  } catch (error) {
-    return {
-      ...plain,
-      detail: `${plain.detail}\n(no preview: ${error instanceof Error ? error.message : "it failed"})`
-    }
-  } finally {
-    stop()
-  }
+  return Effect.promise(() => tool.preview(input, place)).pipe(
+    Effect.timeoutOption(limits.previewMsMax),
+    Effect.map(Option.getOrElse(() => plain)),
+    Effect.catchCause((cause) => {
+      if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+      const error = Cause.squash(cause)
+      const reason = error instanceof Error ? error.message : "it failed"
+      return Effect.succeed({ ...plain, detail: `${plain.detail}\n(no preview: ${reason})` })
+    })
+  )
 }
 
 const definedAs = (tool: Tool): Pick<ShownAs, "definition" | "origin"> => {
@@ -345,18 +381,20 @@ const definedAs = (tool: Tool): Pick<ShownAs, "definition" | "origin"> => {
   }
 }
 
-const shownAs = async (
+const shownAs = (
   tool: Tool,
   input: Input,
   place: WorkspaceChoice,
   { network, roots }: SandboxInfo
-): Promise<ShownAs> =>
-  withinBounds({
-    ...(await previewOf(tool, input, place)),
-    ...definedAs(tool),
-    ...(place.workspace === undefined ? {} : { workspace: place.workspace }),
-    ...(roots === undefined ? {} : { roots }),
-    ...(network === undefined ? {} : { network })
-  })
+): Effect.Effect<ShownAs> =>
+  Effect.map(previewOf(tool, input, place), (preview) =>
+    withinBounds({
+      ...preview,
+      ...definedAs(tool),
+      ...(place.workspace === undefined ? {} : { workspace: place.workspace }),
+      ...(roots === undefined ? {} : { roots }),
+      ...(network === undefined ? {} : { network })
+    })
+  )
 
 export const makeRouter = (options: RouterOptions): ToolPort => new Router(options)

@@ -178,9 +178,7 @@ const judged = (
 
 /** Tools that come from elsewhere may take a moment to be there. */
 const toolsReady = ({ commands, tools }: ModelCallOptions, pending: CallModel): Effect.Effect<void> =>
-  tools.ready === undefined
-    ? Effect.void
-    : Effect.promise(async (signal) => tools.ready?.(commands.state(), pending.agent_id, signal))
+  tools.ready?.(commands.state(), pending.agent_id) ?? Effect.void
 
 /** Tools that cannot be offered are told of before the model is asked without them. */
 const offerAndTell = (

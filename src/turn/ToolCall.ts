@@ -1,14 +1,18 @@
 // Runs one tool call: started on record before it starts in fact, output gathered into progress runes, exactly one
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { tryCommand } from "../contract/TryCommand.ts"
+import type { Command } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState } from "../machine/State.ts"
 import { callOf, runsInClient, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId, CallId, TurnId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { type KeepMedia, withMediaKept } from "../tool/Media.ts"
-import type { ToolOutcome, ToolPort } from "../tool/ToolPort.ts"
+import type { Authorization, ToolOutcome, ToolPort } from "../tool/ToolPort.ts"
 import type { Commands } from "./Commands.ts"
 import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
 import { Progress } from "./Progress.ts"
@@ -35,38 +39,44 @@ export interface ToolCallRequest {
   readonly timeout_ms: number
 }
 
+export interface CallRun {
+  readonly signal: AbortSignal
+  /** Runs an effect with the clock of whoever runs the call. */
+  readonly runExit: ReturnType<typeof Effect.runPromiseExitWith<never>>
+}
+
 /** Asks the policy about a pending call and does what it says, short of running it; tells whether it is to run. */
-export const routeCall = async (
+export const routeCall = Effect.fnUntraced(function* (
   { commands, tools }: ToolCallOptions,
   callId: CallId,
   question: { readonly expires_ms: number | undefined }
-): Promise<"run" | "settled"> => {
+): Effect.fn.Return<"run" | "settled"> {
   const state = commands.state()
   const call = callOf(state, callId)
   if (call === undefined) return "settled"
-  const verdict = await tools.authorize(state, call, { settled: commands.settled })
+  const verdict = yield* tools.authorize(state, call, { settled: commands.settled })
+  if (verdict._tag === "Allow") return "run"
+  yield* Effect.promise(() => tryCommand(commands, commandFor(verdict, callId, question)))
+  return "settled"
+})
+
+/** What a verdict other than yes makes of a call. */
+const commandFor = (
+  verdict: Exclude<Authorization, { readonly _tag: "Allow" }>,
+  callId: CallId,
+  question: { readonly expires_ms: number | undefined }
+): Command => {
   const id = { call_id: callId }
   switch (verdict._tag) {
-    case "Allow":
-      return "run"
     case "Ask": {
       const { _tag: _, ...asked } = verdict
       const expiry = question.expires_ms === undefined ? {} : { expires_ms: question.expires_ms }
-      await tryCommand(commands, { _tag: "RequireApproval", ...id, ...asked, ...expiry })
-      return "settled"
+      return { _tag: "RequireApproval", ...id, ...asked, ...expiry }
     }
     case "Deny":
-      await tryCommand(commands, {
-        _tag: "DenyCall",
-        ...id,
-        approver: "policy",
-        reason: verdict.reason,
-        channel: "policy"
-      })
-      return "settled"
+      return { _tag: "DenyCall", ...id, approver: "policy", reason: verdict.reason, channel: "policy" }
     case "Reject":
-      await tryCommand(commands, { _tag: "FinishCall", ...id, status: "error", error: verdict.error, duration_ms: 0 })
-      return "settled"
+      return { _tag: "FinishCall", ...id, status: "error", error: verdict.error, duration_ms: 0 }
   }
 }
 
@@ -92,16 +102,12 @@ const endsWithServer = ({ effect_class: effectClass, provenance }: CallState): b
   effectClass === "effect" && provenance !== "remote" && provenance !== "mcp"
 
 /** Runs a call whose start is on record, to its single result. */
-export const finishCall = async (
-  options: ToolCallOptions,
-  request: ToolCallRequest,
-  signal: AbortSignal
-): Promise<void> => {
+export const finishCall = async (options: ToolCallOptions, request: ToolCallRequest, how: CallRun): Promise<void> => {
   const { commands, monotonicMs } = options
   const call = callOf(commands.state(), request.call_id)
-  if (call === undefined || signal.aborted) return
+  if (call === undefined || how.signal.aborted) return
   const startedMs = monotonicMs()
-  const ended = await execute(options, request, call, signal)
+  const ended = await execute(options, request, call, how)
   const durationOf = (): number => Math.max(0, Math.round(monotonicMs() - startedMs))
   const id = { call_id: request.call_id }
   if (ended._tag === "Interrupted") {
@@ -129,23 +135,31 @@ const execute = async (
   options: ToolCallOptions,
   request: ToolCallRequest,
   call: CallState,
-  signal: AbortSignal
+  { runExit, signal }: CallRun
 ): Promise<Ended<ToolOutcome>> => {
   const { commands, streams, tools } = options
   const progress = new Progress(commands, request.call_id)
   streams.add(progress)
-  const run = (deadline: AbortSignal): Promise<ToolOutcome> =>
-    tools.run(commands.state(), call, {
+  const run = async (deadline: AbortSignal): Promise<ToolOutcome> => {
+    let last: ToolOutcome | undefined
+    const running = tools.run(commands.state(), call, {
       conversation_id: commands.conversationId,
       agent_id: request.agent_id,
       turn_id: request.turn_id,
       call_id: request.call_id,
       attempt: call.attempt,
       workspace: workspaceOf(commands.state(), request.agent_id),
-      signal: deadline,
+      interruptedWith: (outcome) => {
+        last = outcome
+      },
       progress: progress.add,
       conversation: { state: commands.state, submit: commands.submit, changed: options.changed }
     })
+    const exit = await runExit(running, { signal: deadline })
+    if (Exit.isSuccess(exit)) return exit.value
+    if (last !== undefined) return last
+    throw Cause.squash(exit.cause)
+  }
   try {
     const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })
     return ended._tag === "Returned" && !isOutcome(ended.value) ? noOutcome(ended.value) : ended

@@ -1,6 +1,7 @@
 // Runs what the state says is pending, one effect each: model calls, tools, hooks, timers. Each first makes its step
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { tryCommand } from "../contract/TryCommand.ts"
 import { callTimeoutMs, effectiveLimits } from "../machine/MachineLimits.ts"
@@ -14,7 +15,7 @@ import type { Commands } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
 import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
-import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
+import { type CallRun, finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
 import { limits } from "./TurnLimits.ts"
 import { waitUntil } from "./WaitUntil.ts"
 
@@ -68,11 +69,12 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
   })
 
 /** Work that is interrupted is given a moment to say what became of it. */
-const windingUp = (work: (signal: AbortSignal) => Promise<void>): Effect.Effect<void> =>
-  Effect.suspend(() => {
+const windingUp = (work: (how: CallRun) => Promise<void>): Effect.Effect<void> =>
+  Effect.contextWith((services: Context.Context<never>) => {
+    const runExit = Effect.runPromiseExitWith(services)
     let under: Promise<void> = Promise.resolve()
     const run = Effect.promise((signal) => {
-      under = work(signal)
+      under = work({ signal, runExit })
       return under
     })
     const last = Effect.promise(() => under.catch(() => undefined))
@@ -80,7 +82,7 @@ const windingUp = (work: (signal: AbortSignal) => Promise<void>): Effect.Effect<
   })
 
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
-  const run = windingUp((signal) => finishCall(options, pending, signal))
+  const run = windingUp((how) => finishCall(options, pending, how))
   const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, run)
   return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
     started === true ? bounded : Effect.void
@@ -89,14 +91,16 @@ const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<
 
 const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Effect<void> =>
   Effect.flatMap(
-    Effect.promise(async () => {
+    Effect.suspend(() => {
       const state = options.commands.state()
       const { approvalTimeoutMs } = effectiveLimits(state.session.config)
       // A clock that was set back must not make a question expire as it is asked.
       const expires = approvalTimeoutMs === 0 ? undefined : logMs(options) + approvalTimeoutMs
       const call = callOf(state, pending.call_id)
-      const verdict = await routeCall(options, pending.call_id, { expires_ms: expires })
-      return verdict === "run" ? callTimeoutMs(state.session.config, call?.timeout_ms ?? null) : undefined
+      const timeoutMs = callTimeoutMs(state.session.config, call?.timeout_ms ?? null)
+      return Effect.map(routeCall(options, pending.call_id, { expires_ms: expires }), (verdict) =>
+        verdict === "run" ? timeoutMs : undefined
+      )
     }),
     (timeoutMs) =>
       timeoutMs === undefined ? Effect.void : runTool(options, { ...pending, _tag: "RunTool", timeout_ms: timeoutMs })

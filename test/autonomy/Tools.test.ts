@@ -15,15 +15,16 @@ import type { Evidence, EvidenceSpec } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import { functionTools } from "#src/tool/FunctionTools.ts"
 import type { Tool } from "#src/tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { TestRunner } from "../support/autonomy/workplace.ts"
 import { leadId, PlanStory, planId, task } from "../support/planStory.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"
+import { authorizeCall, runCall, runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const tools: Tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 1_763_251_300_000 }
 
 /** The context of a call in a story: commands go to the real machine. */
-const contextIn = (story: PlanStory, agentId: AgentId, more: Partial<ToolContext> = {}): ToolContext => ({
+const contextIn = (story: PlanStory, agentId: AgentId, more: Partial<TestContext> = {}): TestContext => ({
   conversation_id: story.conversationId,
   agent_id: agentId,
   turn_id: "turn_1" as TurnId,
@@ -44,8 +45,8 @@ const contextIn = (story: PlanStory, agentId: AgentId, more: Partial<ToolContext
   ...more
 })
 
-const run = (one: Tool, input: object, context: ToolContext): Promise<ToolOutcome> =>
-  one.run(input as Readonly<Record<string, unknown>>, context)
+const run = (one: Tool, input: object, context: TestContext): Promise<ToolOutcome> =>
+  runTool(one, input as Readonly<Record<string, unknown>>, context)
 
 const messageOf = (outcome: ToolOutcome): string => outcome.error?.message ?? ""
 const evidence = [{ type: "file", path: "a.txt" }]
@@ -313,7 +314,7 @@ describe("submit_review", () => {
   it("keeps what was reached through several plans, and tells whoever plans anew what is lost of it", async () => {
     const file = (path: string): EvidenceSpec => ({ type: "file", path })
     const { context, story } = reviewing([{ spec, passed: true }])
-    const replanned = async (at: ToolContext, path: string) => {
+    const replanned = async (at: TestContext, path: string) => {
       await run(submitReview, { verdict: "replan", findings: [{ ...error, title: path }] }, at)
       const told = JSON.stringify(story.agentNamed(leadId)?.transcript.at(-1)?.content)
       story.speak(leadId)
@@ -506,15 +507,15 @@ describe("the parts of a team", () => {
 
   it("are held to them when a call comes all the same", async () => {
     const { state } = story
-    expect(port.authorize(state, call(leadId, "write_file"))).toMatchObject({ _tag: "Deny" })
-    expect(port.authorize(state, call(leadId, "submit_plan"))).toMatchObject({ _tag: "Allow" })
-    expect(port.authorize(state, call(worker, "write_file"))).toMatchObject({ _tag: "Allow" })
-    expect(port.authorize(state, call(null, "write_file"))).toMatchObject({ _tag: "Allow" })
+    expect(await authorizeCall(port, state, call(leadId, "write_file"))).toMatchObject({ _tag: "Deny" })
+    expect(await authorizeCall(port, state, call(leadId, "submit_plan"))).toMatchObject({ _tag: "Allow" })
+    expect(await authorizeCall(port, state, call(worker, "write_file"))).toMatchObject({ _tag: "Allow" })
+    expect(await authorizeCall(port, state, call(null, "write_file"))).toMatchObject({ _tag: "Allow" })
     expect(port.sandbox(state, call(leadId, "give_up"))).toMatchObject({ level: "in_process" })
     expect(port.sandbox(state, call(worker, "write_file"))).toMatchObject({ level: "in_process" })
     const context = contextIn(story, worker)
-    expect(await port.run(state, call(worker, "read_file"), context)).toMatchObject({ output: "r" })
-    expect(await port.run(state, call(worker, "update_plan"), context)).toMatchObject({ status: "error" })
+    expect(await runCall(port, state, call(worker, "read_file"), context)).toMatchObject({ output: "r" })
+    expect(await runCall(port, state, call(worker, "update_plan"), context)).toMatchObject({ status: "error" })
   })
 
   it("have said all when what they were asked for is handed in", () => {

@@ -1,6 +1,8 @@
 // Goal: a yes to a changed call lasts no longer than it can be bound to that call, and a yes for longer answers the questions
 // that wait and that it covers, and no others. Method: real questions on record; a policy that offers what each case says,
 // and the real one.
+
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
@@ -13,6 +15,7 @@ import type { Tool } from "#src/tool/Tool.ts"
 import type { BeforeCall } from "#src/tool/ToolPort.ts"
 import { makeRouter } from "#src/tool/ToolRouter.ts"
 import { callItem, Story, shellTool } from "../support/story.ts"
+import { authorizeCall } from "../support/tool/runTool.ts"
 
 const callId = "call_1" as CallId
 
@@ -41,12 +44,13 @@ const answered = async (scope: ApprovalScope, learns: Learns | undefined) => {
       }
     },
     tools: {
-      authorize: async () => ({
-        _tag: "Ask",
-        policy_reason: "r",
-        shown_as: { title: "t" },
-        ...(learns === undefined ? {} : { learns })
-      })
+      authorize: () =>
+        Effect.succeed({
+          _tag: "Ask",
+          policy_reason: "r",
+          shown_as: { title: "t" },
+          ...(learns === undefined ? {} : { learns })
+        })
     }
   })
   const hash = state.calls.find(({ call_id }) => call_id === callId)!.arguments_hash
@@ -80,7 +84,7 @@ describe("a yes to a changed call", () => {
           return { event_id: 9, runes: [] }
         }
       },
-      tools: { authorize: async () => ({ _tag: "Deny", reason: "rule 1 denies bash" }) }
+      tools: { authorize: () => Effect.succeed({ _tag: "Deny", reason: "rule 1 denies bash" }) }
     })
     const { arguments_hash } = state.calls.find(({ call_id }) => call_id === callId)!
     const answer = { call_id: callId, scope: "once", arguments_hash, approver: "ada", channel: "cli" } as const
@@ -107,7 +111,7 @@ const bash: Tool = {
   sandboxed: true,
   access: ({ command }) => ({ command: String(command) }),
   preview: async ({ command }) => ({ title: String(command) }),
-  run: async () => ({ status: "success", output: "" })
+  run: () => Effect.succeed({ status: "success", output: "" })
 }
 
 /** A batch of commands that all wait for an answer, with the real policy and the real machine. */
@@ -124,7 +128,7 @@ const waiting = async (commands: ReadonlyArray<string>, more: { readonly beforeC
   })
   const ids = story.state.calls.map(({ call_id }) => call_id)
   for (const call of story.state.calls) {
-    const verdict = await tools.authorize(story.state, call)
+    const verdict = await authorizeCall(tools, story.state, call)
     if (verdict._tag !== "Ask") throw new Error(verdict._tag)
     const { _tag, ...question } = verdict
     story.run({ _tag: "RequireApproval", call_id: call.call_id, ...question })

@@ -3,6 +3,7 @@
 // a program compares what the state holds with what is durable.
 // Verifies: INV-GOAL-EVIDENCE
 import { setImmediate as turnOfLoop } from "node:timers/promises"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { makeHooks } from "#src/hook/Hooks.ts"
 import type { ProgramEnded } from "#src/hook/Program.ts"
@@ -112,7 +113,7 @@ describe("a hook before a call", () => {
     provenance: "builtin",
     access: () => ({}),
     preview: async () => ({ title: "write" }),
-    run: async () => ({ status: "success", output: "" })
+    run: () => Effect.succeed({ status: "success", output: "" })
   }
   const ended: ProgramEnded = { exit_code: 0, signal: null, aborted: false, stdout: "", stderr: "", output: "" }
 

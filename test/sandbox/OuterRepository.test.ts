@@ -14,6 +14,7 @@ import type { Input, Tool } from "#src/tool/Tool.ts"
 import { reportCount } from "../support/counts.ts"
 import { requirePart } from "../support/require.ts"
 import { bubblewrap, type Ground, makeGround } from "../support/sandbox.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -97,8 +98,8 @@ const toolNamed = (name: string): Tool =>
     home: place.outside
   }).find((tool) => tool.name === name)!
 
-const runTool = (workspace: string, name: string, input: Input = {}) =>
-  toolNamed(name).run(input, { ...place.context(), workspace })
+const callTool = (workspace: string, name: string, input: Input = {}) =>
+  runTool(toolNamed(name), input, { ...place.context(), workspace })
 
 const bash = (workspace: string, script: string): Promise<ProcessEnded> =>
   ground.run(script, {
@@ -114,13 +115,13 @@ describe.each(Object.entries(layouts))("in %s", (name, make) => {
 
   it("the git tools tell and commit what is in the workspace, and nothing else", async () => {
     const { workspace } = make()
-    expect((await runTool(workspace, "git_status")).output).toMatch(/^## (main|side)\S*\n$/u)
+    expect((await callTool(workspace, "git_status")).output).toMatch(/^## (main|side)\S*\n$/u)
     write(join(workspace, "a.txt"), "two\n")
     write(join(workspace, "new.txt"), "new\n")
     if (isPart) write(join(workspace, "build/out"), "ignored\n")
-    expect((await runTool(workspace, "git_status")).output).toMatch(/ M .*a\.txt\n\?\? .*new\.txt\n$/u)
-    expect((await runTool(workspace, "git_diff")).output).toContain("+two")
-    expect(await runTool(workspace, "git_commit", { message: "second", all: true })).toMatchObject({
+    expect((await callTool(workspace, "git_status")).output).toMatch(/ M .*a\.txt\n\?\? .*new\.txt\n$/u)
+    expect((await callTool(workspace, "git_diff")).output).toContain("+two")
+    expect(await callTool(workspace, "git_commit", { message: "second", all: true })).toMatchObject({
       status: "success"
     })
     expect(git(workspace, "log", "-1", "--format=%s").trim()).toBe("second")
@@ -137,11 +138,11 @@ describe.each(Object.entries(layouts))("in %s", (name, make) => {
     if (isPart) {
       write(join(workspace, "../other/b.txt"), "staged by somebody\n")
       git(workspace, "add", "../other/b.txt")
-      const outcome = await runTool(workspace, "git_commit", { message: "no", all: true })
+      const outcome = await callTool(workspace, "git_commit", { message: "no", all: true })
       expect(outcome.error?.message).toContain("staged, such as packages/other/b.txt")
       git(workspace, "reset", "-q")
     }
-    const hooked = await runTool(workspace, "git_commit", { message: "hooked", all: true, run_hooks: true })
+    const hooked = await callTool(workspace, "git_commit", { message: "hooked", all: true, run_hooks: true })
     expect(hooked.status).toBe(isPart ? "error" : "success")
     expect(existsSync(join(workspace, "hooked"))).toBe(!isPart)
     if (isPart) expect(hooked.error?.message).toContain("a part of its repository")
@@ -222,8 +223,8 @@ describe.each(Object.entries(layouts))("in %s", (name, make) => {
     const place = worktreePath(workspace, agent)
     expect(opened).toEqual({ _tag: "Opened", path: place })
     write(join(place, "b.txt"), "by a worker\n")
-    expect((await runTool(place, "git_status")).output).toContain("?? b.txt")
-    expect(await runTool(place, "git_commit", { message: "there", all: true })).toMatchObject({ status: "success" })
+    expect((await callTool(place, "git_status")).output).toContain("?? b.txt")
+    expect(await callTool(place, "git_commit", { message: "there", all: true })).toMatchObject({ status: "success" })
     // Commands of workers are merged by files: git is not theirs.
     expect((await bash(place, "git log")).exit_code).not.toBe(0)
     expect(await mergeWorktree(own, workspace, agent)).toEqual({ _tag: "Merged" })
@@ -252,7 +253,7 @@ describe("a file .git", () => {
   }
 
   const expectNothing = async (workspace: string, secret: string): Promise<void> => {
-    expect(await runTool(workspace, "git_status")).toMatchObject({
+    expect(await callTool(workspace, "git_status")).toMatchObject({
       status: "error",
       error: { code: "not_a_repository" }
     })
@@ -293,25 +294,25 @@ describe("a file .git", () => {
     const { common, own, workspace } = layouts["a linked worktree"]!()
     execFileSync("ln", ["-s", join(ground.base, "mono"), join(ground.base, "alias")])
     writeFileSync(join(workspace, ".git"), `gitdir: ${join(ground.base, "alias/.git/worktrees", basename(own))}\n`)
-    expect((await runTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
+    expect((await callTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
     writeFileSync(join(workspace, ".git"), `gitdir: ${own}\n`)
-    expect((await runTool(workspace, "git_status")).status).toBe("success")
+    expect((await callTool(workspace, "git_status")).status).toBe("success")
     if (process.getuid?.() !== 0) return
     execFileSync("chown", ["12345", common])
-    expect((await runTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
+    expect((await callTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
   })
 
   it("is not looked for above a directory that everybody can write to, nor in a home", async () => {
     const mono = makeMono()
     const workspace = join(mono, "packages/shop")
     chmodSync(join(mono, "packages"), 0o777)
-    expect((await runTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
+    expect((await callTool(workspace, "git_status")).error?.code).toBe("not_a_repository")
     chmodSync(join(mono, "packages"), 0o755)
-    expect((await runTool(workspace, "git_status")).status).toBe("success")
+    expect((await callTool(workspace, "git_status")).status).toBe("success")
     const home = join(ground.base, "home")
     write(join(home, "project/a.txt"), "one\n")
     git(home, "init", "-q")
     rmSync(join(home, ".ssh"), { recursive: true, force: true })
-    expect((await runTool(join(home, "project"), "git_status")).error?.code).toBe("not_a_repository")
+    expect((await callTool(join(home, "project"), "git_status")).error?.code).toBe("not_a_repository")
   })
 })

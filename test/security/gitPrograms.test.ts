@@ -22,6 +22,7 @@ import type { Input } from "#src/tool/Tool.ts"
 import { reportCount } from "../support/counts.ts"
 import { requirePart } from "../support/require.ts"
 import { bubblewrap, type Ground, makeGround } from "../support/sandbox.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -111,7 +112,7 @@ const bitten = (...commands: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArra
 const callTool = async (name: string, input: Input, processes = ground.processes) => {
   const tools = workspaceTools({ ownDirectories: [], blobs, processes, path: "", home: place.outside })
   const tool = tools.find((one) => one.name === name)!
-  return tool.run(input, place.context())
+  return runTool(tool, input, place.context())
 }
 
 const inputs: ReadonlyArray<readonly [string, Input]> = [
@@ -472,7 +473,7 @@ describe("a tool that reads", () => {
     const tools = workspaceTools({
       ...{ ownDirectories: [], blobs, processes: ground.processes, path: "", home: place.outside }
     })
-    const ask = (name: string, input: Input) => tools.find((tool) => tool.name === name)!.run(input, part)
+    const ask = (name: string, input: Input) => runTool(tools.find((tool) => tool.name === name)!, input, part)
     expect((await ask("git_status", {})).output).toBe("## main\n?? inside.txt\n")
     expect((await ask("git_diff", {})).output).toBe("no differences")
     for (const path of ["../plain.txt", "/etc/passwd", "x/../../plain.txt"]) {
@@ -566,7 +567,7 @@ describe("a repository that lies outside of the workspace", () => {
     const said: Array<string> = []
     for (const [name, input] of inputs) {
       const tool = tools.find((one) => one.name === name)!
-      const { error, status } = await tool.run(input, { ...place.context(), workspace })
+      const { error, status } = await runTool(tool, input, { ...place.context(), workspace })
       said.push(`${name} ${status} ${error?.code ?? ""}`.trim())
     }
     expect(said).toEqual(fine.slice(0, -1))

@@ -5,8 +5,9 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { reportCount } from "../support/counts.ts"
+import { runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {
   "public.example.org": ["93.184.216.34"],
@@ -184,7 +185,7 @@ const fetched = (url: string, resolve: (host: string) => ReadonlyArray<string> =
       return { host: "127.0.0.1", port }
     }
   })
-  return tool.run({ url }, { signal } as unknown as ToolContext)
+  return runTool(tool, { url }, { signal } as unknown as TestContext)
 }
 
 const isRefused = ({ error, status }: ToolOutcome): boolean =>

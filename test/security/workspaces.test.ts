@@ -12,6 +12,7 @@ import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { reportCount } from "../support/counts.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { freely as allowed } from "../support/worlds.ts"
 
 let place = ""
@@ -193,8 +194,7 @@ describe("a file tool", () => {
       door: workspaceAccess({ check: checkHere() }),
       blobs: undefined
     })
-    const context = { workspace: own, signal: new AbortController().signal } as never
-    const read = async () => (await tool.run({ path: "secret.txt" }, context)).output
+    const read = async () => (await runTool(tool, { path: "secret.txt" }, { workspace: own } as never)).output
     expect(await read()).toBe("nothing\n")
     const told = new Set<string>()
     for (let round = 0; round < 300; round++) {

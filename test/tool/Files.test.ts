@@ -13,6 +13,7 @@ import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -252,7 +253,7 @@ describe("a listing", () => {
         encoding: "utf8"
       })
       const context = { ...place.context(), workspace: root }
-      const { output = "" } = await listFilesTool({ door }).run({ recursive: true }, context)
+      const { output = "" } = await runTool(listFilesTool({ door }), { recursive: true }, context)
       const listed = output.split("\n").filter((line) => !line.endsWith("/") && !line.startsWith("("))
       expect(listed.sort(), rules.join("\n")).toEqual(kept.split("\0").slice(0, -1).sort())
     }

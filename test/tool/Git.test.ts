@@ -12,6 +12,7 @@ import type { Input, Tool } from "#src/tool/Tool.ts"
 import { requirePart } from "../support/require.ts"
 import { bubblewrap } from "../support/sandbox.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -50,7 +51,7 @@ describe("in the worktree of a worker", () => {
     return root
   }
   const runIn = (workspace: string, name: string, input: Input = {}) =>
-    toolNamed(name).run(input, { ...place.context(), workspace })
+    runTool(toolNamed(name), input, { ...place.context(), workspace })
 
   it("the git tools tell and commit what was done there, and the workspace keeps branch and index", async () => {
     const root = made("agt_1")
@@ -154,7 +155,7 @@ describe("the git tools", () => {
     mkdirSync(join(place.outside, "plain"))
     const context = { ...place.context(), workspace: join(place.outside, "plain") }
     for (const name of ["git_status", "git_diff", "git_commit"])
-      expect(await toolNamed(name).run({ message: "x" }, context), name).toMatchObject({
+      expect(await runTool(toolNamed(name), { message: "x" }, context), name).toMatchObject({
         status: "error",
         error: { code: "not_a_repository" }
       })

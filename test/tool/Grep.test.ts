@@ -156,7 +156,7 @@ describe.each(searches)("%s", (name, search) => {
   })
 
   it("does not begin when nobody waits", async () => {
-    await expect(grep({ pattern: "needle" }, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
+    await expect(grep({ pattern: "needle" }, AbortSignal.abort(new Error("enough")))).rejects.toThrow("interrupted")
   })
 })
 
@@ -189,10 +189,10 @@ it("a pattern that takes for ever holds up nobody else", async () => {
   const controller = new AbortController()
   const tool = grepTool({ door: workspaceAccess({}), search: plainSearch })
   const running = place.run(tool, { pattern: "^(a+)+$", path: "evil.txt" }, { signal: controller.signal })
-  const caught = expect(running).rejects.toThrow("late")
+  const caught = expect(running).rejects.toThrow("interrupted")
   // Other work goes on meanwhile.
   expect(await place.run(tool, { pattern: "needle", path: "a.ts" })).toMatchObject({ status: "success" })
-  controller.abort(new Error("late"))
+  controller.abort()
   await caught
 })
 

@@ -2,6 +2,8 @@
 // anything else, a question always comes, and a call runs with the decision that its start put on record. Method: the
 // router with small tools of its own, and the real policy.
 // Verifies: INV-TOOL-SANDBOX
+
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import type { ConversationState } from "#src/machine/State.ts"
 import { evaluate } from "#src/policy/Evaluate.ts"
@@ -11,6 +13,7 @@ import type { Tool } from "#src/tool/Tool.ts"
 import { limits } from "#src/tool/ToolLimits.ts"
 import type { Objection, ToolContext, ToolPort } from "#src/tool/ToolPort.ts"
 import { makeRouter, type RouterOptions } from "#src/tool/ToolRouter.ts"
+import { authorizeCall, runCall } from "../support/tool/runTool.ts"
 import { callOf, conversationWith, memoryBlobs, rootAgent, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -24,7 +27,7 @@ const toolNamed = (name: string, more: Partial<Tool> = {}): Tool => ({
   provenance: "builtin",
   access: ({ path }) => ({ reads: [String(path)] }),
   preview: async ({ path }) => ({ title: `${name} ${String(path)}`, diff: "a diff" }),
-  run: async () => ({ status: "success", output: name }),
+  run: () => Effect.succeed({ status: "success", output: name }),
   ...more
 })
 
@@ -76,9 +79,9 @@ describe("the tools of an agent", () => {
   it("cannot be called when they cannot be seen", async () => {
     const restricted = state({ tools: ["look"] })
     expect(router.facts(restricted, rootAgent, "change")).toBeUndefined()
-    const verdict = await router.authorize(restricted, callOf("change", { path: "a" }))
+    const verdict = await authorizeCall(router, restricted, callOf("change", { path: "a" }))
     expect(verdict).toMatchObject({ _tag: "Reject", error: { code: "unknown_tool" } })
-    const outcome = await router.run(restricted, callOf("change", { path: "a" }), place.context())
+    const outcome = await runCall(router, restricted, callOf("change", { path: "a" }), place.context())
     expect(outcome).toMatchObject({ status: "error", error: { code: "unknown_tool" } })
   })
 
@@ -90,13 +93,13 @@ describe("the tools of an agent", () => {
       provenance: "builtin",
       timeout_ms: 1_000
     })
-    expect(await router.authorize(settings, callOf("look", { path: "a" }))).toMatchObject({ _tag: "Ask" })
+    expect(await authorizeCall(router, settings, callOf("look", { path: "a" }))).toMatchObject({ _tag: "Ask" })
   })
 
   it("of a name that two sources have are those of the first", async () => {
     const other = toolNamed("look", {
       description: "another",
-      run: async () => ({ status: "success", output: "other" })
+      run: () => Effect.succeed({ status: "success", output: "other" })
     })
     const two = makeRouter({
       sources: [fixedSource([look]), fixedSource([other, change])],
@@ -104,7 +107,9 @@ describe("the tools of an agent", () => {
       sandbox: { level: "none", contained: false }
     })
     expect(namesOf(two, state())).toEqual(["look", "change"])
-    expect(await two.run(state(), callOf("look", { path: "a" }), place.context())).toMatchObject({ output: "look" })
+    expect(await runCall(two, state(), callOf("look", { path: "a" }), place.context())).toMatchObject({
+      output: "look"
+    })
   })
 })
 
@@ -117,15 +122,18 @@ describe("arguments", () => {
   ])("that do not fit are told by place: %j", async (input, message) => {
     const router = routerOf([look])
     const error = { code: "invalid_arguments", message, retryable: false }
-    expect(await router.authorize(state(), callOf("look", input))).toMatchObject({ _tag: "Reject", error })
+    expect(await authorizeCall(router, state(), callOf("look", input))).toMatchObject({ _tag: "Reject", error })
     // An approver may have changed them after the question.
-    expect(await router.run(state(), callOf("look", input), place.context())).toMatchObject({ status: "error", error })
+    expect(await runCall(router, state(), callOf("look", input), place.context())).toMatchObject({
+      status: "error",
+      error
+    })
   })
 })
 
 describe("a question", () => {
   const authorize = (tool: Tool, input: unknown = { path: "a" }) =>
-    routerOf([tool]).authorize(state(), callOf(tool.name, input))
+    authorizeCall(routerOf([tool]), state(), callOf(tool.name, input))
 
   it("shows what would happen, where, and with which reach", async () => {
     expect(await authorize(change)).toMatchObject({
@@ -197,7 +205,7 @@ describe("the decision", () => {
       workspace: place.workspace
     }
     const at = conversationWith(config, { grants: grants as never, last_ms: 17 })
-    expect(await router.authorize(at, callOf("change", { path: "a" }))).toEqual({
+    expect(await authorizeCall(router, at, callOf("change", { path: "a" }))).toEqual({
       _tag: "Allow",
       sandbox: { level: "bubblewrap", network: true, roots: [place.workspace] }
     })
@@ -225,19 +233,20 @@ describe("the decision", () => {
     const seen: Array<ToolContext> = []
     const tool: Tool = {
       ...change,
-      run: async (_input, context) => {
-        seen.push(context)
-        return { status: "success" }
-      }
+      run: (_input, context) =>
+        Effect.sync(() => {
+          seen.push(context)
+          return { status: "success" }
+        })
     }
     const router = routerOf([tool], { evaluate: recorded })
     const call = callOf("change", { path: "a" })
     router.sandbox(state(), call)
-    await router.run(state(), { ...call, attempt: 1 }, place.context())
+    await runCall(router, state(), { ...call, attempt: 1 }, place.context())
     expect(asked).toHaveLength(1)
     expect(seen[0]?.network).toBe(true)
     // Another attempt is another decision.
-    await router.run(state(), { ...call, attempt: 2 }, { ...place.context(), attempt: 2 })
+    await runCall(router, state(), { ...call, attempt: 2 }, { ...place.context(), attempt: 2 })
     expect(asked).toHaveLength(2)
     expect(seen[1]?.network).toBe(false)
   })
@@ -247,7 +256,7 @@ describe("the decision", () => {
     const deny = { verdict: "deny", reason: "the policy" } as const
     const judged = async (policy: ReturnType<Evaluate>, objection: Objection | undefined) => {
       const router = routerOf([change], { evaluate: () => policy, beforeCall: async () => objection })
-      return router.authorize(state(), call)
+      return authorizeCall(router, state(), call)
     }
     expect(await judged(allow, { _tag: "Deny", reason: "the hook" })).toEqual({ _tag: "Deny", reason: "the hook" })
     expect(await judged(allow, { _tag: "Ask", reason: "the hook" })).toMatchObject({
@@ -262,9 +271,9 @@ describe("the decision", () => {
   it("to deny that comes between the answer and the start holds", async () => {
     const router = routerOf([change], { evaluate: () => ({ verdict: "deny", reason: "not any more" }) })
     const call = callOf("change", { path: "a" })
-    expect(await router.authorize(state(), call)).toEqual({ _tag: "Deny", reason: "not any more" })
+    expect(await authorizeCall(router, state(), call)).toEqual({ _tag: "Deny", reason: "not any more" })
     router.sandbox(state(), call)
-    expect(await router.run(state(), call, place.context())).toMatchObject({
+    expect(await runCall(router, state(), call, place.context())).toMatchObject({
       status: "error",
       error: { code: "tool_denied", message: "not any more" }
     })
@@ -295,8 +304,8 @@ describe("output", () => {
   it("that is too long is kept whole beside the result, which has head, tail and the way to the rest", async () => {
     const blobs = memoryBlobs()
     const output = `begin${"ä".repeat(limits.outputCharsMax)}end`
-    const router = routerOf([{ ...look, run: async () => ({ status: "success", output }) }], { blobs })
-    const outcome = await router.run(state(), callOf("look", { path: "a" }), place.context())
+    const router = routerOf([{ ...look, run: () => Effect.succeed({ status: "success", output }) }], { blobs })
+    const outcome = await runCall(router, state(), callOf("look", { path: "a" }), place.context())
     const sha256 = outcome.output_blob?.sha256 ?? ""
     expect(blobs.kept.get(sha256)?.toString()).toBe(output)
     expect(outcome.output).toMatch(/^begin[\s\S]*end$/)
@@ -306,10 +315,10 @@ describe("output", () => {
 
   it("that is too long is cut where there is no room for the whole", async () => {
     const output = "x".repeat(limits.outputCharsMax + 1)
-    const tool: Tool = { ...look, run: async () => ({ status: "success", output }) }
+    const tool: Tool = { ...look, run: () => Effect.succeed({ status: "success", output }) }
     const full = { keep: () => Promise.reject(new Error("disk full")), read: () => Promise.reject(new Error("none")) }
     for (const more of [{}, { blobs: full }]) {
-      const outcome = await routerOf([tool], more).run(state(), callOf("look", { path: "a" }), place.context())
+      const outcome = await runCall(routerOf([tool], more), state(), callOf("look", { path: "a" }), place.context())
       expect(outcome.output_blob).toBeUndefined()
       expect(outcome.output).toContain("\n… 1 characters left out …\n")
     }

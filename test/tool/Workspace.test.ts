@@ -23,6 +23,7 @@ import type { Input, Tool } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { parts, requirePart } from "../support/require.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
+import { runTool } from "../support/tool/runTool.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -141,14 +142,16 @@ describe.each<[Means]>([["handles"], ["looking"]])("with %s", (chosen) => {
       symlinkSync(place.workspace, outside("by-link"))
       const context = { ...place.context(), workspace: outside("by-link") }
       const path = outside("by-link", "a.txt")
-      expect(await toolNamed("write_file").run({ path, content: "x" }, context)).toMatchObject({ status: "success" })
+      expect(await runTool(toolNamed("write_file"), { path, content: "x" }, context)).toMatchObject({
+        status: "success"
+      })
       expect(readFileSync(inside("a.txt"), "utf8")).toBe("x")
     })
 
     it.each([[undefined], ["not there"], ["secret"]])("needs a workspace: %j", async (name) => {
       const workspace = name === undefined ? undefined : outside(name)
       for (const [tool, input] of attempts("a"))
-        expect(await toolNamed(tool).run(input, { ...place.context(), workspace }), tool).toMatchObject({
+        expect(await runTool(toolNamed(tool), input, { ...place.context(), workspace }), tool).toMatchObject({
           status: "error",
           error: { code: "no_workspace" }
         })

@@ -13,8 +13,8 @@ import { afterEach, describe, expect, it } from "vitest"
 import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
 import { readHtml } from "#src/tool/builtin/fetch/Html.ts"
 import { fetchLimits } from "#src/tool/builtin/fetch/Limits.ts"
-import type { ToolContext } from "#src/tool/ToolPort.ts"
 import { type Part, programRuns, requirePart } from "../support/require.ts"
+import { runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const open = new Set<Server>()
 afterEach(() => {
@@ -48,7 +48,7 @@ const get = async (port: number, asked: Asked = {}) => {
     ...(timeoutMs === undefined ? {} : { timeoutMs })
   })
   const input = { url: "http://example.org/page", ...(raw === undefined ? {} : { raw }) }
-  return tool.run(input, { signal } as unknown as ToolContext)
+  return runTool(tool, input, { signal } as unknown as TestContext)
 }
 
 const answering = (type: string, body: string | Buffer, more: Record<string, string> = {}, status = 200) =>
@@ -180,11 +180,15 @@ const serveSecurely = async (name: string) => {
 
 describe("a page over https", () => {
   const get = (port: number, certificates?: string) =>
-    makeFetchUrl({
-      resolve: async () => ["93.184.216.34"],
-      dial: () => ({ host: "127.0.0.1", port }),
-      ...(certificates === undefined ? {} : { certificates })
-    }).run({ url: "https://example.org/" }, { signal: new AbortController().signal } as unknown as ToolContext)
+    runTool(
+      makeFetchUrl({
+        resolve: async () => ["93.184.216.34"],
+        dial: () => ({ host: "127.0.0.1", port }),
+        ...(certificates === undefined ? {} : { certificates })
+      }),
+      { url: "https://example.org/" },
+      {} as unknown as TestContext
+    )
 
   it("is read when the certificate is of the host that was asked for, and not otherwise", async (context) => {
     requirePart(context, openssl)

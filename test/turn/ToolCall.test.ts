@@ -1,6 +1,8 @@
 // Goal: one call, one result, whatever the tool does: hangs, breaks, lies, floods. Method: the real runtime with tools
 // that misbehave on cue.
 // Verifies: INV-TOOL-TERMINAL, INV-TOOL-CALL-BEFORE-RESULT, INV-TOOL-APPROVAL-BEFORE-EXEC
+
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
 import type { ToolOutcome, ToolPort } from "#src/tool/ToolPort.ts"
@@ -148,7 +150,7 @@ describe("a worker that crashes while its call runs", () => {
     }
     const run: ToolPort["run"] = (...args) => {
       seen.runs += 1
-      return seen.runs <= times ? Promise.resolve(unreadable) : sound.run(...args)
+      return seen.runs <= times ? Effect.succeed(unreadable) : sound.run(...args)
     }
     return { seen, tools: { ...sound, run } }
   }
@@ -409,13 +411,16 @@ describe("a call that cannot run", () => {
       describe: () => [{ name: "x", description: "", parameters: {} }],
       facts: () => ({ effect_class: "effect", mutating: true }) as const,
       sandbox: () => ({ level: "none" }),
-      run: async () => ({ status: "success" }) as const
+      run: () => Effect.succeed({ status: "success" } as const)
     }
     for (const [verdict, status] of [
       [{ _tag: "Deny", reason: "never" } as const, "denied"],
       [{ _tag: "Reject", error: { code: "sandbox_missing", message: "no sandbox" } } as const, "error"]
     ] as const) {
-      const world = await worlds.open({ scenarios: calling("x"), tools: { ...port, authorize: () => verdict } })
+      const world = await worlds.open({
+        scenarios: calling("x"),
+        tools: { ...port, authorize: () => Effect.succeed(verdict) }
+      })
       const talk = await world.create({ model: "scripted/calls" })
       await talk.post("go")
       expect((await talk.turns()).kind).toBe("turn.completed")

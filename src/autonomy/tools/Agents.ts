@@ -6,14 +6,14 @@ import type { AgentState, ConversationState } from "../../machine/State.ts"
 import { agentOf, aliveAgents, isAlive, pathOf } from "../../machine/view/Select.ts"
 import { type AgentId, isAgentId } from "../../rune/Ids.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import { limits } from "../GoalLimits.ts"
 import { lastAnswer } from "../LastAnswer.ts"
 import { Problems } from "../PlanCheck.ts"
 import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
 
 /** The same call makes the same agent, however often it is run. */
-const idOf = ({ call_id, conversation_id }: ToolContext): AgentId =>
+const idOf = ({ call_id, conversation_id }: SignalContext): AgentId =>
   `agt_${createHash("sha256").update(`${conversation_id} ${call_id}`).digest("hex").slice(0, 16)}` as AgentId
 
 const tooMany = (state: ConversationState, agentId: AgentId): string | undefined => {
@@ -22,7 +22,7 @@ const tooMany = (state: ConversationState, agentId: AgentId): string | undefined
   return children < limits.childrenMax ? undefined : `you have ${children} agents already; end or use one of them`
 }
 
-const spawnAgent = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const spawnAgent = async (input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { agent_id: parentId, conversation } = context
   const state = conversation.state()
   const agentId = idOf(context)
@@ -63,7 +63,7 @@ const spawnAgent = async (input: Input, context: ToolContext): Promise<ToolOutco
 const namedAgent = (state: ConversationState, value: unknown): AgentState | undefined =>
   isAgentId(value) ? agentOf(state, value) : undefined
 
-const sendAgent = async (input: Input, { agent_id: from, conversation }: ToolContext): Promise<ToolOutcome> => {
+const sendAgent = async (input: Input, { agent_id: from, conversation }: SignalContext): Promise<ToolOutcome> => {
   const problems = new Problems()
   const content = problems.text("message", input["message"], limits.taskTextCharsMax)
   const agent = namedAgent(conversation.state(), input["agent_id"])
@@ -88,7 +88,7 @@ const reportOf = (state: ConversationState, agentId: AgentId): string => {
   return `${agentId} answers:\n${lastAnswer(agent)}`
 }
 
-const waitAgent = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const waitAgent = async (input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { agent_id: self, conversation, signal } = context
   const state = conversation.state()
   const problems = new Problems()

@@ -6,7 +6,7 @@ import type { PlanState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import type { Tools } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
 import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
@@ -45,7 +45,7 @@ const noPlan = wrong("there is no goal that this conversation pursues", "no_plan
 const sameTasks = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): boolean =>
   JSON.stringify(plan.tasks.map((one) => one.task)) === JSON.stringify(tasks)
 
-const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const submitPlan = async (tools: Tools, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const state = conversation.state()
   const { plan } = state
@@ -76,7 +76,7 @@ const submitPlan = async (tools: Tools, input: Input, context: ToolContext): Pro
   return done(`The plan is on record: ${parsed.value.length} tasks. Nothing more is to be done now.`)
 }
 
-const noteOf = async (plan: PlanState, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const noteOf = async (plan: PlanState, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const problems = new Problems()
   const note = problems.text("note", input["note"], limits.findingCharsMax)
   const own = plan.tasks.find((one) => one.agent_id === context.agent_id)
@@ -127,7 +127,7 @@ const changesOf = (plan: PlanState, input: Input): Changes => {
   return { changes, problems }
 }
 
-const updatePlan = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const updatePlan = async (tools: Tools, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const state = conversation.state()
   const { plan } = state
@@ -145,7 +145,7 @@ const updatePlan = async (tools: Tools, input: Input, context: ToolContext): Pro
   return refusal === undefined ? done("The plan is changed.") : wrong(refusal.message, "not_expected")
 }
 
-const giveUp = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const giveUp = async (input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const { plan } = conversation.state()
   if (plan === null) return noPlan

@@ -5,7 +5,7 @@ import type { Command } from "../../machine/Command.ts"
 import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "../../machine/State.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import type { Tools } from "../GoalContext.ts"
 import { replanPrompt } from "../Prompts.ts"
 import { followUps, parseReview, type Review, regressions } from "../Review.ts"
@@ -31,7 +31,7 @@ const commandFor = async (
   state: ConversationState,
   plan: PlanState,
   review: Review,
-  context: ToolContext
+  context: SignalContext
 ): Promise<Command> => {
   const { findings, verdict } = review
   const { plan_id: planId } = plan
@@ -54,7 +54,7 @@ const commandFor = async (
   }
 }
 
-const submitReview = async (tools: Tools, input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const submitReview = async (tools: Tools, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const state = conversation.state()
   const { plan } = state

@@ -2,8 +2,9 @@
 // their way, and what is wrong with a call is told to the model in words it can act on.
 import { errorInfo } from "../../machine/ErrorTable.ts"
 import type { ErrorInfo } from "../../rune/kinds/shared.ts"
+import { promisedOutcome } from "../../tool/PromiseWork.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 
 export const text = (description: string) => ({ type: "string", description })
 export const list = (items: unknown, description: string) => ({ type: "array", items, description })
@@ -31,7 +32,7 @@ interface Spec {
   readonly parameters: Tool["parameters"]
   readonly effect_class: Tool["effect_class"]
   readonly timeout_ms?: number
-  readonly run: (input: Input, context: ToolContext) => Promise<ToolOutcome>
+  readonly run: (input: Input, context: SignalContext) => Promise<ToolOutcome>
 }
 
 export const ownTool = (spec: Spec): Tool => ({
@@ -40,5 +41,6 @@ export const ownTool = (spec: Spec): Tool => ({
   provenance: "builtin",
   approval: "never",
   access: () => ({}),
+  run: (input, context) => promisedOutcome(context, (signaled) => spec.run(input, signaled)),
   preview: async (input) => ({ title: spec.name, detail: JSON.stringify(input, null, 2) })
 })

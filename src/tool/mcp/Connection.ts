@@ -3,7 +3,7 @@
 // exactly one outcome.
 import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { Input } from "../Tool.ts"
-import type { ToolContext, ToolOutcome } from "../ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../ToolPort.ts"
 import { outcomeOf } from "./Content.ts"
 import { asMcpError, inDoubt, McpError } from "./McpErrors.ts"
 import { mcpLimits } from "./McpLimits.ts"
@@ -183,7 +183,7 @@ export class McpConnection {
   }
 
   /** Runs a tool by the name under which it is offered, to its one outcome. */
-  async call(tool: CalledTool, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  async call(tool: CalledTool, input: Input, context: SignalContext): Promise<ToolOutcome> {
     const { effect_class: effectClass, name: offered } = tool
     this.usedMs = this.options.monotonicMs()
     try {
@@ -199,7 +199,7 @@ export class McpConnection {
     }
   }
 
-  private async attempt(offered: string, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  private async attempt(offered: string, input: Input, context: SignalContext): Promise<ToolOutcome> {
     const { name } = this.settings
     const { waitMs } = this
     if (this.session === undefined && waitMs > 0) await sleep(waitMs, context.signal)

@@ -4,7 +4,7 @@ import { effectiveLimits } from "../../machine/MachineLimits.ts"
 import type { CallState } from "../../machine/State.ts"
 import { questionId } from "../../machine/view/Questions.ts"
 import type { CallId } from "../../rune/Ids.ts"
-import type { ToolContext } from "../ToolPort.ts"
+import type { SignalContext } from "../ToolPort.ts"
 import { McpError } from "./McpErrors.ts"
 import { mcpLimits } from "./McpLimits.ts"
 import { isObject, type Json } from "./Message.ts"
@@ -13,7 +13,7 @@ export interface Question {
   readonly server: string
   readonly params: Json
   /** The call in whose course it is asked. */
-  readonly context: ToolContext
+  readonly context: SignalContext
   /** How many were asked in that call before. */
   readonly ordinal: number
   readonly signal: AbortSignal

@@ -4,11 +4,13 @@
 import { statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname } from "node:path"
+import * as Effect from "effect/Effect"
 import type { ConversationState } from "../../machine/State.ts"
 import { workspaceOf } from "../../machine/view/Select.ts"
 import type { AgentId } from "../../rune/Ids.ts"
 import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { ProcessPort } from "../../sandbox/process/ProcessPort.ts"
+import { promisedOutcome } from "../PromiseWork.ts"
 import type { Tool, ToolSource } from "../Tool.ts"
 import type { LeftOutTools } from "../ToolPort.ts"
 import { McpConnection } from "./Connection.ts"
@@ -63,15 +65,16 @@ const questionTool = (server: string): Tool => ({
   approval: "always",
   access: () => ({}),
   preview: async () => ({ title: `the MCP server ${server} asks` }),
-  run: async () => ({
-    status: "error",
-    error: {
-      code: "unknown_tool",
-      message: "questions are asked by the server itself",
-      retryable: false,
-      source: "tool"
-    }
-  })
+  run: () =>
+    Effect.succeed({
+      status: "error",
+      error: {
+        code: "unknown_tool",
+        message: "questions are asked by the server itself",
+        retryable: false,
+        source: "tool"
+      }
+    })
 })
 
 const unfitReason = `more than ${mcpLimits.toolsPerServerMax} or not described as a tool has to be`
@@ -197,9 +200,12 @@ export class McpTools implements ToolSource {
       if (connection.isOpen && connection.calls === 0 && connection.usedMs < beforeMs) void connection.rest()
   }
 
-  readonly ready = async (state: ConversationState, _agentId: AgentId, signal: AbortSignal): Promise<void> => {
-    await Promise.all(this.serversOf(state).map((settings) => this.connectionOf(state, settings).ready(signal)))
-  }
+  readonly ready = (state: ConversationState, _agentId: AgentId): Effect.Effect<void> =>
+    Effect.forEach(
+      this.serversOf(state),
+      (settings) => Effect.promise((signal) => this.connectionOf(state, settings).ready(signal)),
+      { concurrency: "unbounded", discard: true }
+    )
 
   readonly tools = (state: ConversationState): ReadonlyArray<Tool> =>
     this.serversOf(state).flatMap((settings) => {
@@ -243,7 +249,10 @@ export class McpTools implements ToolSource {
         title: `${info.title ?? info.name} of the MCP server ${settings.name}`,
         detail: JSON.stringify(input, null, 2)
       }),
-      run: (input, context) => connection.call({ name, effect_class: effectClassOf(info) }, input, context)
+      run: (input, context) =>
+        promisedOutcome(context, (signaled) =>
+          connection.call({ name, effect_class: effectClassOf(info) }, input, signaled)
+        )
     }
   }
 

@@ -2,7 +2,7 @@
 // belongs to one conversation, so what it asks in the course of a call is asked there.
 import { pathToFileURL } from "node:url"
 import type { Input } from "../Tool.ts"
-import type { ToolContext } from "../ToolPort.ts"
+import type { SignalContext } from "../ToolPort.ts"
 import { elicit } from "./Elicitation.ts"
 import { McpError } from "./McpErrors.ts"
 import { mcpLimits } from "./McpLimits.ts"
@@ -28,7 +28,7 @@ export interface SessionOptions {
 }
 
 interface Running {
-  readonly context: ToolContext
+  readonly context: SignalContext
   questions: number
   toldMs: number
 }
@@ -96,7 +96,7 @@ export class Session {
   }
 
   /** One call; rejects with McpError when there is no result of it. */
-  async call(tool: string, input: Input, context: ToolContext): Promise<Json> {
+  async call(tool: string, input: Input, context: SignalContext): Promise<Json> {
     let id = 0
     const onId = (given: number): void => {
       id = given

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto"
 import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { Input } from "../Tool.ts"
-import type { ToolContext, ToolOutcome } from "../ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../ToolPort.ts"
 import { remoteLimits } from "./RemoteToolLimits.ts"
 
 export interface RemoteResult {
@@ -88,7 +88,7 @@ export class WaitingCalls {
   private readonly taken = new Recent<number>(remoteLimits.takenMax)
 
   /** Waits for the end of a call. */
-  wait({ effect_class, name }: RemoteTool, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  wait({ effect_class, name }: RemoteTool, input: Input, context: SignalContext): Promise<ToolOutcome> {
     const { attempt, call_id: callId, conversation_id: conversationId, signal } = context
     const key = keyOf(conversationId, callId)
     const early = this.early.take(key)

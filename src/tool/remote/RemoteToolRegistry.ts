@@ -7,8 +7,9 @@ import type { CallState, ConversationState } from "../../machine/State.ts"
 import { runsInClient } from "../../machine/view/Select.ts"
 import type { AgentId } from "../../rune/Ids.ts"
 import { definitionOf } from "../Definition.ts"
+import { promisedOutcome } from "../PromiseWork.ts"
 import type { Input, Tool, ToolSource } from "../Tool.ts"
-import type { ToolContext, ToolOutcome } from "../ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../ToolPort.ts"
 import { answerHash, type RemoteResult, type WaitingCall, WaitingCalls } from "./PendingCalls.ts"
 import { remoteLimits } from "./RemoteToolLimits.ts"
 import { type RemoteSpec, specsOf } from "./Spec.ts"
@@ -192,11 +193,11 @@ export class RemoteToolRegistry implements ToolSource {
       ...(principal === undefined ? { isUnknown: true } : { origin: `a client of ${principal}` }),
       access: () => ({}),
       preview: async (input) => ({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
-      run: (input, context) => this.run(spec, input, context)
+      run: (input, context) => promisedOutcome(context, (signaled) => this.run(spec, input, signaled))
     }
   }
 
-  private async run(spec: RemoteSpec, input: Input, context: ToolContext): Promise<ToolOutcome> {
+  private async run(spec: RemoteSpec, input: Input, context: SignalContext): Promise<ToolOutcome> {
     const { conversation_id: conversationId } = context
     const { name } = spec
     const isThere = (): boolean => this.shelves.get(conversationId)?.tools.has(name) ?? false

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { detectSandbox } from "../../../src/sandbox/Detect.ts"
 import { allowedEnvironment } from "../../../src/sandbox/Environment.ts"
 import { makeProcesses } from "../../../src/sandbox/process/Processes.ts"
@@ -55,11 +56,9 @@ export const toolCalls = async (
   return {
     name: `tool call, ${sandbox.level}${spares ? "" : ", none made ahead"}`,
     run: async (command) => {
-      const signal = new AbortController().signal
-      const { error, status } = await tool.run({ command, timeout_ms: 600_000 }, {
-        ...context,
-        signal
-      } as unknown as ToolContext)
+      const { error, status } = await Effect.runPromise(
+        tool.run({ command, timeout_ms: 600_000 }, context as unknown as ToolContext)
+      )
       if (status !== "success") throw new Error(`${status}: ${error?.message ?? ""}`)
     },
     close: async () => {

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { afterEach, expect } from "vitest"
 import type { Command } from "#src/machine/Command.ts"
 import { type ConversationState, emptyConversation } from "#src/machine/State.ts"
@@ -14,7 +15,8 @@ import type { ProcessPort } from "#src/sandbox/process/ProcessPort.ts"
 import { McpTools } from "#src/tool/mcp/McpTools.ts"
 import { globalServers } from "#src/tool/mcp/Settings.ts"
 import type { Tool } from "#src/tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { ToolOutcome } from "#src/tool/ToolPort.ts"
+import { runTool, type TestContext } from "../tool/runTool.ts"
 
 const agentId = "agt_0000" as AgentId
 const badServer = join(import.meta.dirname, "badServer.ts")
@@ -68,7 +70,7 @@ export const useMcpHosts = () => {
     opened.push({ mcp, processes, directory })
     const state = stateOf(directory)
     let calls = 0
-    const contextOf = (signal: AbortSignal): ToolContext => ({
+    const contextOf = (signal: AbortSignal): TestContext => ({
       conversation_id: state.conversation_id,
       agent_id: agentId,
       turn_id: "turn_1" as TurnId,
@@ -91,13 +93,13 @@ export const useMcpHosts = () => {
       progress,
       submitted,
       ready: async () => {
-        await mcp.ready(state, agentId, never)
+        await Effect.runPromise(mcp.ready(state, agentId))
         return mcp.tools(state)
       },
       call: async (name, input = {}, signal = never) => {
         const tool = mcp.find(state, agentId, name)
         expect(tool).toBeDefined()
-        return tool!.run(input as Readonly<Record<string, unknown>>, contextOf(signal))
+        return runTool(tool!, input as Readonly<Record<string, unknown>>, contextOf(signal))
       }
     }
   }

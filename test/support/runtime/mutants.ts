@@ -102,15 +102,12 @@ const declaresAllRepeatable = (tools: ToolPort): ToolPort => ({
 
 const runsTwice = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: async (...call) => {
-    await tools.run(...call)
-    return tools.run(...call)
-  }
+  run: (...call) => Effect.andThen(tools.run(...call), tools.run(...call))
 })
 
 const asksNobody = (tools: ToolPort): ToolPort => ({
   ...tools,
-  run: async (_state, call) => ({ status: "success", output: `${call.tool_name}: done` })
+  run: (_state, call) => Effect.succeed({ status: "success", output: `${call.tool_name}: done` })
 })
 
 const onDrafts =

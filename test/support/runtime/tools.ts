@@ -1,7 +1,7 @@
 // Tools for tests of the runtime: one that only reads, one whose every run counts, one that asks first, one that a
 // test opens and closes like a gate.
 import type { FunctionTool } from "#src/tool/FunctionTools.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "#src/tool/ToolPort.ts"
 
 export const parameters = { type: "object", properties: {}, additionalProperties: true } as const
 
@@ -22,10 +22,10 @@ export const effectTool = (name: string, run: Run, more: Partial<FunctionTool> =
 
 /** A run that waits until the test says how it ends; honors its signal only when told to. */
 export class Gate {
-  readonly started: Promise<ToolContext>
+  readonly started: Promise<SignalContext>
   runs = 0
   aborted = false
-  private begin: (context: ToolContext) => void = () => undefined
+  private begin: (context: SignalContext) => void = () => undefined
   private ended: ((outcome: ToolOutcome | string) => void) | undefined
   private failed: ((error: Error) => void) | undefined
   private readonly honorsSignal: boolean

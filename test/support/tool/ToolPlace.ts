@@ -9,7 +9,8 @@ import { type CallState, type ConversationState, emptyConversation } from "#src/
 import type { AgentId, ConversationId } from "#src/rune/Ids.ts"
 import type { BlobPort } from "#src/tool/Output.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { ToolOutcome } from "#src/tool/ToolPort.ts"
+import { runTool, type TestContext } from "./runTool.ts"
 
 /** Blobs in memory, under their hash. */
 export const memoryBlobs = (): BlobPort & { readonly kept: Map<string, Buffer> } => {
@@ -44,7 +45,7 @@ export interface ToolPlace {
   readonly outside: string
   readonly workspace: string
   readonly data: string
-  readonly context: (options?: RunOptions) => ToolContext
+  readonly context: (options?: RunOptions) => TestContext
   readonly run: (tool: Tool, input: Input, options?: RunOptions) => Promise<ToolOutcome>
 }
 
@@ -56,7 +57,7 @@ export const usePlace = (): ToolPlace => {
     mkdirSync(join(outside, "data"))
   })
   afterEach(() => rmSync(outside, { recursive: true, force: true }))
-  const context = (options: RunOptions = {}): ToolContext =>
+  const context = (options: RunOptions = {}): TestContext =>
     ({
       conversation_id: "conv_00000000",
       agent_id: "agt_00000000",
@@ -66,7 +67,7 @@ export const usePlace = (): ToolPlace => {
       signal: options.signal ?? new AbortController().signal,
       ...(options.network === undefined ? {} : { network: options.network }),
       progress: (_stream: string, chunk: string) => void options.said?.push(chunk)
-    }) as unknown as ToolContext
+    }) as unknown as TestContext
   return {
     get outside() {
       return outside
@@ -78,7 +79,7 @@ export const usePlace = (): ToolPlace => {
       return join(outside, "data")
     },
     context,
-    run: (tool, input, options) => tool.run(input, context(options))
+    run: (tool, input, options) => runTool(tool, input, context(options))
   }
 }
 

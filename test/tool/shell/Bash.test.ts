@@ -8,9 +8,10 @@ import { type Bash, type BashOptions, makeBash } from "#src/tool/builtin/shell/B
 import { shellLimits } from "#src/tool/builtin/shell/Limits.ts"
 import type { BlobPort } from "#src/tool/Output.ts"
 import type { Input } from "#src/tool/Tool.ts"
-import type { ToolContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { requirePart } from "../../support/require.ts"
 import { bubblewrap, type Ground, makeGround } from "../../support/sandbox.ts"
+import { runTool, type TestContext } from "../../support/tool/runTool.ts"
 import { type World, worlds } from "../../support/worlds.ts"
 
 let ground: Ground
@@ -39,7 +40,7 @@ interface More {
   readonly workspace?: string
 }
 
-const contextOf = (more: More): ToolContext =>
+const contextOf = (more: More): TestContext =>
   ({
     conversation_id: more.conversation ?? "conv_a",
     agent_id: more.agent ?? "agent_a",
@@ -47,9 +48,9 @@ const contextOf = (more: More): ToolContext =>
     signal: more.signal ?? new AbortController().signal,
     progress: (_stream: string, chunk: string) => void more.said?.push(chunk),
     ...(more.network === undefined ? {} : { network: more.network })
-  }) as unknown as ToolContext
+  }) as unknown as TestContext
 
-const call = (input: Input, more: More = {}): Promise<ToolOutcome> => bash.tool.run(input, contextOf(more))
+const call = (input: Input, more: More = {}): Promise<ToolOutcome> => runTool(bash.tool, input, contextOf(more))
 
 describe.each(worlds)("a command, $name", (world) => {
   enter(world)
@@ -137,7 +138,7 @@ describe.each(worlds)("a command, $name", (world) => {
   })
 
   it("without a workspace, and in one that is not there, gets a typed error", async () => {
-    expect(await bash.tool.run({ command: "true" }, { ...contextOf({}), workspace: undefined })).toMatchObject({
+    expect(await runTool(bash.tool, { command: "true" }, { ...contextOf({}), workspace: undefined })).toMatchObject({
       error: { code: "no_workspace" }
     })
     expect(await call({ command: "true" }, { workspace: "/nowhere/at/all" })).toMatchObject({

@@ -1,6 +1,7 @@
 // `apply_patch`: changes to several files that are made together or not at all. Every hunk is tried before anything is
 // written; when a write fails half-way, what was written is put back.
 
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
@@ -173,5 +174,6 @@ export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): To
       diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
     }
   },
-  run: (input, place) => told(undefined, async () => apply(await door.open(place), input))
+  run: (input, context) =>
+    promisedOutcome(context, (place) => told(undefined, async () => apply(await door.open(place), input)))
 })

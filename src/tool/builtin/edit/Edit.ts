@@ -1,6 +1,7 @@
 // `edit_file`: puts one text in place of another inside a file. The text must be there exactly once, unless all of its
 // places are meant; what is wrong with it is told with line numbers.
 
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -112,5 +113,6 @@ export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool
     const { after, file } = await edited(await door.open(place), input)
     return { title: `edit ${file.shown}`, diff: unifiedDiff(file.shown, { before: file.text, after }) }
   },
-  run: (input, place) => told(asText(input["path"]), async () => run(await door.open(place), input))
+  run: (input, context) =>
+    promisedOutcome(context, (place) => told(asText(input["path"]), async () => run(await door.open(place), input)))
 })

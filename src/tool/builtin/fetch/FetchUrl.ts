@@ -1,8 +1,9 @@
 // `fetch_url`: reads a page of the open Internet as text. Every address on the way, redirects included, is checked before
 // it is connected to; a page that leads to another host is not followed, for the policy speaks about hosts.
 
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../ToolPort.ts"
 import { FetchFailed, FetchRefused, type Resolve, resolveBySystem, type Target, targetOf } from "./Guard.ts"
 import { readHtml } from "./Html.ts"
 import { fetchLimits } from "./Limits.ts"
@@ -106,7 +107,11 @@ const outcomeOf = (journey: Journey, asItIs: boolean): ToolOutcome => {
   return shown(journey, asItIs)
 }
 
-const run = async (input: Input, context: Pick<ToolContext, "signal">, options: FetchOptions): Promise<ToolOutcome> => {
+const run = async (
+  input: Input,
+  context: Pick<SignalContext, "signal">,
+  options: FetchOptions
+): Promise<ToolOutcome> => {
   const timeoutMs = options.timeoutMs ?? fetchLimits.timeoutMs
   const late = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([late, context.signal])
@@ -143,5 +148,5 @@ export const makeFetchUrl = (options: FetchOptions = {}): Tool => ({
   timeout_ms: fetchLimits.timeoutMs + 5000,
   access: (input) => ({ url: String(input["url"]) }),
   preview: async (input) => ({ title: "fetch a page", detail: String(input["url"]) }),
-  run: (input, context) => run(input, context, options)
+  run: (input, context) => promisedOutcome(context, (signaled) => run(input, signaled, options))
 })

@@ -1,6 +1,7 @@
 // `list_files`: what is in a directory, or in all directories below it, without what git ignores. Bounded; what was left
 // out is told.
 import { readlink } from "node:fs/promises"
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -72,9 +73,10 @@ export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Too
   parameters,
   access: (input) => ({ reads: [asText(input["path"], ".")], ...(depthOf(input) > 1 ? { below: true } : {}) }),
   preview: async ({ path }) => ({ title: `list ${asText(path, ".")}` }),
-  run: (input, place) => {
-    const { signal } = place
+  run: (input, context) => {
     const path = asText(input["path"], ".")
-    return told(path, async () => outcomeOf(await listBelow(await door.open(place), input, signal, path)))
+    return promisedOutcome(context, (place) =>
+      told(path, async () => outcomeOf(await listBelow(await door.open(place), input, place.signal, path)))
+    )
   }
 })

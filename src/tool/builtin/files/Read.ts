@@ -2,6 +2,7 @@
 // that is no text.
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
 import type { BlobPort } from "../../Output.ts"
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -103,13 +104,14 @@ export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
   parameters,
   access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
   preview: async ({ path }) => ({ title: `read ${asText(path)}` }),
-  run: (input, place) => {
-    const { signal } = place
+  run: (input, context) => {
     const path = asText(input["path"])
-    return told(path, async () => {
-      const sha256 = blobPattern.exec(path)?.[1]
-      if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
-      return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
-    })
+    return promisedOutcome(context, ({ signal, ...place }) =>
+      told(path, async () => {
+        const sha256 = blobPattern.exec(path)?.[1]
+        if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
+        return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
+      })
+    )
   }
 })

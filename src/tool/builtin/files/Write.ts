@@ -1,5 +1,6 @@
 // `write_file`: a whole file, new or in place of what is there. A person who is asked sees the difference.
 
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -43,5 +44,6 @@ export const writeFileTool = ({ door }: { readonly door: WorkspaceAccess }): Too
     const title = `${before === undefined ? "write a new file" : "write"} ${asText(path)}`
     return diff === "" ? { title, detail: "it has this content already" } : { title, diff }
   },
-  run: (input, place) => told(asText(input["path"]), async () => write(await door.open(place), input))
+  run: (input, context) =>
+    promisedOutcome(context, (place) => told(asText(input["path"]), async () => write(await door.open(place), input)))
 })

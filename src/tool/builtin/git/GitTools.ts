@@ -1,7 +1,9 @@
 // `git_status`, `git_diff` and `git_commit`. They run in the sandbox like any command; unlike one, they start nothing
 // that the repository names, unless its hooks were asked for and granted.
 import { isAbsolute, normalize } from "node:path"
+import type * as Effect from "effect/Effect"
 import { type BlobPort, processOutput } from "../../Output.ts"
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -32,11 +34,13 @@ const inRepository = (
   { door, git }: GitParts,
   context: ToolContext,
   work: (repository: Repository) => Promise<ToolOutcome>
-): Promise<ToolOutcome> =>
-  told(undefined, async () => {
-    const { root } = await door.open(context)
-    return work(await git.open({ root, signal: context.signal }))
-  })
+): Effect.Effect<ToolOutcome> =>
+  promisedOutcome(context, (place) =>
+    told(undefined, async () => {
+      const { root } = await door.open(place)
+      return work(await git.open({ root, signal: place.signal }))
+    })
+  )
 
 const looksAt = {
   effect_class: "pure",

@@ -2,6 +2,7 @@
 // answer as `answer` among the arguments, whoever denies it declines. A model cannot answer for the person.
 import type { ConversationState } from "../../../machine/State.ts"
 import type { CallId } from "../../../rune/Ids.ts"
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 
@@ -82,5 +83,5 @@ export const makeAskUser = (): Tool => ({
     const options = optionsOf(input).map((option) => `- ${option}`)
     return { title: String(input["question"]), ...(options.length === 0 ? {} : { detail: options.join("\n") }) }
   },
-  run
+  run: (input, context) => promisedOutcome(context, (signaled) => run(input, signaled))
 })

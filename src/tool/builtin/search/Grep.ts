@@ -1,6 +1,7 @@
 // `grep`: lines of files in the workspace that match, by ripgrep where it is installed and by a search of our own where it
 // is not. Both give the same output.
 
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
@@ -102,6 +103,8 @@ export const grepTool = ({ door, search }: GrepParts): Tool => ({
   parameters,
   access: ({ path }) => ({ reads: [asText(path, ".")], below: true }),
   preview: async ({ path, pattern }) => ({ title: `search ${asText(path, ".")}`, detail: asText(pattern) }),
-  run: (input, place) =>
-    told(asText(input["path"], "."), async () => run(search, await door.open(place), input, place.signal))
+  run: (input, context) =>
+    promisedOutcome(context, (place) =>
+      told(asText(input["path"], "."), async () => run(search, await door.open(place), input, place.signal))
+    )
 })

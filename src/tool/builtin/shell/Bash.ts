@@ -5,8 +5,9 @@ import type { Access } from "../../../contract/ToolAccess.ts"
 import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import type { BlobPort } from "../../Output.ts"
 import { processOutput } from "../../Output.ts"
+import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Input, Tool } from "../../Tool.ts"
-import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
+import type { SignalContext, ToolOutcome } from "../../ToolPort.ts"
 import { type Wish, wishOf } from "./Arguments.ts"
 import { notStarted, shellError, shellFailure } from "./Errors.ts"
 import { shellLimits } from "./Limits.ts"
@@ -160,7 +161,7 @@ const lookOutcome = (session: Session, { output, standing }: Look): ToolOutcome 
 }
 
 /** What is done in a session can reach what the session reaches: a call that does not say so is not what was allowed. */
-const networkIssue = (session: Session, wish: { readonly network: boolean }, context: ToolContext) => {
+const networkIssue = (session: Session, wish: { readonly network: boolean }, context: SignalContext) => {
   const network = wish.network && context.network === true
   if (session.isEnded || network === session.network) return undefined
   const fact = session.network
@@ -178,7 +179,7 @@ class BashTool {
     this.sessions = new Sessions(options.processes, options.sessionIdleMs)
   }
 
-  async run(input: Input, context: ToolContext): Promise<ToolOutcome> {
+  async run(input: Input, context: SignalContext): Promise<ToolOutcome> {
     const wish = wishOf(input)
     const { workspace } = context
     if (wish._tag === "Wrong") return shellFailure("invalid_arguments", wish.problem)
@@ -200,7 +201,7 @@ class BashTool {
   private async runOnce(
     { command, network, timeoutMs = shellLimits.commandMs }: Extract<Wish, { readonly _tag: "Run" }>,
     workspace: string,
-    context: ToolContext
+    context: SignalContext
   ): Promise<ToolOutcome> {
     const ended = await this.options.processes.run({
       argv: [this.shell, ...shellArguments, "-c", command],
@@ -215,7 +216,7 @@ class BashTool {
     return { ...outcomeOf(ended, timeoutMs), ...(await processOutput(ended, this.options.blobs)) }
   }
 
-  private list(context: ToolContext): ToolOutcome {
+  private list(context: SignalContext): ToolOutcome {
     const sessions = this.sessions.list(context)
     const lines = sessions.flatMap((session) => [standingLine(session), ...processLines(session)])
     return { status: "success", output: lines.length === 0 ? "no sessions\n" : `${lines.join("\n")}\n` }
@@ -224,7 +225,7 @@ class BashTool {
   private async inSession(
     wish: Exclude<Wish, { readonly _tag: "Run" | "List" | "Wrong" }>,
     workspace: string,
-    context: ToolContext
+    context: SignalContext
   ): Promise<ToolOutcome> {
     const found = this.sessions.find(context, wish.session)
     if (wish._tag === "RunIn") return this.runIn(wish, found, workspace, context)
@@ -249,7 +250,7 @@ class BashTool {
     wish: Extract<Wish, { readonly _tag: "RunIn" }>,
     found: Session | undefined,
     workspace: string,
-    context: ToolContext
+    context: SignalContext
   ): Promise<ToolOutcome> {
     const network = wish.network && context.network === true
     if (found?.isBusy === true)
@@ -271,7 +272,7 @@ class BashTool {
     return this.answer(session, look, context)
   }
 
-  private async answer(session: Session, look: Look, context: ToolContext): Promise<ToolOutcome> {
+  private async answer(session: Session, look: Look, context: SignalContext): Promise<ToolOutcome> {
     if (session.isEnded) await this.sessions.close(context, session.name)
     const outcome = lookOutcome(session, look)
     return context.signal.aborted ? { status: "cancelled", output: look.output } : outcome
@@ -296,7 +297,7 @@ export const makeBash = (options: BashOptions): Bash => {
         ...(workspace === undefined ? {} : { workspace, roots: [workspace] }),
         network: input["network"] === true
       }),
-      run: (input, context) => bash.run(input, context)
+      run: (input, context) => promisedOutcome(context, (signaled) => bash.run(input, signaled))
     },
     closeConversation: (conversationId) => bash.sessions.closeConversation(conversationId),
     close: () => bash.sessions.closeAll()

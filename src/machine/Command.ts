@@ -325,7 +325,12 @@ export type HookRequest =
 
 export type HarnessRequest =
   | { readonly _tag: "AttachHarness"; readonly agent_id: AgentId; readonly payload: PayloadOf<"harness.attached"> }
-  | { readonly _tag: "RecordHarnessEvent"; readonly agent_id: AgentId; readonly event: AgentEvent }
+  /** What one signal of an outside agent means, in order; all of it is written, or nothing. */
+  | {
+      readonly _tag: "RecordHarnessEvents"
+      readonly agent_id: AgentId
+      readonly events: ReadonlyArray<AgentEvent>
+    }
   | {
       readonly _tag: "RecordHarnessInput"
       readonly agent_id: AgentId

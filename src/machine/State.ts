@@ -220,6 +220,8 @@ export interface MutableHarness {
   harness: string
   pid: number | null
   session_ref: string | null
+  /** It was brought up as an agent of another program: no model of ours answers for it. */
+  born_outside: boolean
   attached: boolean
   monitor: MonitorStatus
   attention: AttentionStatus

@@ -26,7 +26,17 @@ export const AgentEvent = Schema.Union([
     output_tokens: Count,
     cached_tokens: Count,
     /** Null where it is not known. */
-    cost_usd: Schema.NullOr(Schema.Finite)
+    cost_usd: Schema.NullOr(Schema.Finite),
+    /** Why it ended, where it failed. */
+    error: Text
+  }),
+  /** What one model call used. An adapter reports each token once: here, or with the turn. */
+  event("usage_reported", {
+    input_tokens: Count,
+    output_tokens: Count,
+    cached_tokens: Count,
+    cost_usd: Schema.NullOr(Schema.Finite),
+    model: Text
   }),
   event("tool_started", { tool_name: Schema.String, call_id: Text }),
   event("tool_completed", {

@@ -242,9 +242,9 @@ describe("supervision", () => {
     expect(attentionOf(emptyConversation(id))).toBe("starting")
     story.run({ _tag: "AttachHarness", agent_id: story.root, payload: { harness: "claude" } })
     story.run({
-      _tag: "RecordHarnessEvent",
+      _tag: "RecordHarnessEvents",
       agent_id: story.root,
-      event: { type: "tool_started", tool_name: "ExitPlanMode" }
+      events: [{ type: "tool_started", tool_name: "ExitPlanMode" }]
     })
     expect(monitorOf(story.state, story.agent)).toBe("tool_use")
     expect(attentionOfAgent(story.state, story.agent)).toBe("awaiting_approval")

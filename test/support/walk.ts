@@ -151,9 +151,9 @@ const outside: ReadonlyArray<Maker> = [
   }),
   (story, draw) => ({ _tag: "AttachHarness", agent_id: someAgent(story, draw), payload: { harness: "codex" } }),
   (story, draw) => ({
-    _tag: "RecordHarnessEvent",
+    _tag: "RecordHarnessEvents",
     agent_id: someAgent(story, draw),
-    event: payloadExamples["harness.event"].event
+    events: [payloadExamples["harness.event"].event]
   }),
   (story, draw) => ({ _tag: "DetachHarness", agent_id: someAgent(story, draw), payload: { reason: "gone" } })
 ]

@@ -26,6 +26,9 @@ export const successorOf = (before: AgentState, agentId: AgentId): AgentSpec => 
   return { ...settings, agent_id: agentId, role: before.role, model: before.model, continues: before.agent_id }
 }
 
+/** No model of ours would answer. */
+export const outsideInput = "an outside agent takes input through harness.send"
+
 const spawnsIn: ReadonlySet<string> = new Set(["created", "active"])
 
 const spawnAgent = (sheet: Drafting, { spec }: Of<"SpawnAgent">): undefined => {
@@ -89,6 +92,7 @@ const kill = (sheet: Drafting, command: Of<"KillAgent">): undefined => {
 const send = (sheet: Drafting, command: Of<"SendAgentMessage">): undefined => {
   const agent = requireAgent(sheet, command.to_agent_id)
   if (agent === undefined) return
+  if (agent.harness?.born_outside === true) sheet.refuse("invalid_state", outsideInput, { state: agent.status })
   if (agent.queue.length >= limits.queuedMessagesMax) {
     sheet.refuse("limit_exceeded", `the queue of ${agent.agent_id} is full`, { limit: limits.queuedMessagesMax })
   }

@@ -10,6 +10,7 @@ import { agent as agentMachine } from "../table/Agent.ts"
 import { session } from "../table/Session.ts"
 import { turn as turnMachine } from "../table/Turn.ts"
 import { isAlive } from "../view/Select.ts"
+import { outsideInput } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
 import { draft } from "./Drafts.ts"
 import { cancelUnstarted, interruptTurn } from "./Ending.ts"
@@ -55,6 +56,9 @@ const post = (sheet: Drafting, command: Of<"PostMessage">): undefined => {
   if (!isAlive(agent)) {
     const why = agent.status === "failed" && agent.last_error !== null ? `: ${agent.last_error.message}` : ""
     sheet.refuse("invalid_state", `Agent is ${agent.status}${why}`, { state: agent.status })
+  }
+  if (agent.harness?.born_outside === true) {
+    sheet.refuse("invalid_state", outsideInput, { state: agent.harness.attached ? "attached" : "not attached" })
   }
   if (isEmptyContent(command.content)) sheet.refuse("bad_request", emptyContent)
   const principal = command.principal === undefined ? {} : { principal: command.principal }

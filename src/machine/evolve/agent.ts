@@ -2,13 +2,14 @@
 import type { AgentId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
-import { addTotals, noUsage } from "../../rune/UsageTotals.ts"
+import { addTo, addTotals, noUsage } from "../../rune/UsageTotals.ts"
 import { limits } from "../MachineLimits.ts"
 import type { MutableAgent, MutableConversation, MutableHarness, MutableInstructed } from "../State.ts"
 import { agentLands } from "../table/Agent.ts"
 import { attentionStep } from "../table/Attention.ts"
 import { monitorStep, observe, signalOf } from "../table/Monitor.ts"
 import { attentionSignals } from "../view/AttentionSignals.ts"
+import { usageOfEvent } from "../view/OutsideUsage.ts"
 import { findAgent, type Handlers, notice } from "./Parts.ts"
 
 /** An agent of which nothing is known but that it is being brought up. */
@@ -49,7 +50,9 @@ const newAgent = ({ payload }: RuneOf<"agent.spawning">): MutableAgent => ({
   instructions: payload.instructions ?? null,
   tools: payload.tools ?? null,
   budget: payload.budget ?? null,
-  workspace: payload.workspace ?? null
+  workspace: payload.workspace ?? null,
+  harness:
+    payload.harness === undefined ? null : { ...blankHarness(payload.harness), born_outside: true, attached: false }
 })
 
 const dropWords = (agent: MutableAgent): void => {
@@ -172,6 +175,8 @@ export const agentHandlers: Handlers<"agent"> = {
     const harness = findAgent(state, rune.agent_id)?.harness
     if (harness === null || harness === undefined) return
     harness.monitor = monitorStep(harness.monitor, signalOf({ type: "state_change", ...rune.payload }))
+    for (const signal of attentionSignals(rune)) harness.attention = attentionStep(harness.attention, signal)
+    harness.last_event_ms = rune.ts_ms
   }
 }
 
@@ -179,6 +184,7 @@ export const blankHarness = (harness: string): MutableHarness => ({
   harness,
   pid: null,
   session_ref: null,
+  born_outside: false,
   attached: true,
   monitor: "initialized",
   attention: "starting",
@@ -195,11 +201,14 @@ const newHarness = (rune: RuneOf<"harness.attached">): MutableHarness => ({
 export const harnessHandlers: Handlers<"harness"> = {
   "harness.attached": (state, rune) => {
     const agent = findAgent(state, rune.agent_id)
-    if (agent !== undefined) agent.harness = newHarness(rune)
+    if (agent !== undefined) agent.harness = { ...newHarness(rune), born_outside: agent.harness?.born_outside ?? false }
   },
   "harness.event": (state, rune) => {
-    const harness = findAgent(state, rune.agent_id)?.harness
-    if (harness === null || harness === undefined) return
+    const agent = findAgent(state, rune.agent_id)
+    if (agent === undefined || agent.harness === null) return
+    const { harness } = agent
+    const usage = usageOfEvent(rune.payload.event)
+    if (usage !== undefined) for (const totals of [agent.usage, state.usage]) addTo(totals, usage)
     harness.monitor = observe(harness.monitor, rune.payload.event)
     for (const signal of attentionSignals(rune)) harness.attention = attentionStep(harness.attention, signal)
     harness.last_event_ms = rune.ts_ms

@@ -24,6 +24,7 @@ export type MonitorSignal =
   | "tool_completed"
   | "approval_requested"
   | "agent_message"
+  | "usage_reported"
   | "session_ended"
   | "becomes_initialized"
   | "becomes_idle"
@@ -57,6 +58,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "initialized",
     approval_requested: "waiting_for_permission",
     agent_message: "initialized",
+    usage_reported: "initialized",
     ...explicit
   },
   idle: {
@@ -68,6 +70,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "idle",
     approval_requested: "waiting_for_permission",
     agent_message: "idle",
+    usage_reported: "idle",
     ...explicit
   },
   thinking: {
@@ -79,6 +82,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "thinking",
     approval_requested: "waiting_for_permission",
     agent_message: "thinking",
+    usage_reported: "thinking",
     ...explicit
   },
   tool_use: {
@@ -91,6 +95,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "tool_use",
     approval_requested: "waiting_for_permission",
     agent_message: "tool_use",
+    usage_reported: "tool_use",
     ...explicit
   },
   waiting_for_permission: {
@@ -102,6 +107,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "waiting_for_permission",
     approval_requested: "waiting_for_permission",
     agent_message: "waiting_for_permission",
+    usage_reported: "waiting_for_permission",
     ...explicit
   },
   compacting: {
@@ -113,6 +119,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "compacting",
     approval_requested: "waiting_for_permission",
     agent_message: "compacting",
+    usage_reported: "compacting",
     ...explicit
   },
   exited: {
@@ -124,6 +131,7 @@ export const monitorTable: { readonly [S in MonitorStatus]: Row } = {
     tool_completed: "refuse",
     approval_requested: "refuse",
     agent_message: "refuse",
+    usage_reported: "refuse",
     session_ended: "refuse",
     becomes_initialized: "refuse",
     becomes_idle: "refuse",

@@ -27,12 +27,13 @@ const ofEvent = (event: AgentEvent): ReadonlyArray<AttentionSignal> => {
     case "approval_requested":
       return ["tool_start_approval"]
     case "turn_completed":
-      return ["stop"]
+      return [event.error === undefined ? "stop" : "stop_with_error"]
     case "session_ended":
       return ["mark_stopped"]
     case "state_change":
       return ofState(event)
     case "agent_message":
+    case "usage_reported":
       return []
   }
 }
@@ -42,6 +43,8 @@ export const attentionSignals = (rune: Rune): ReadonlyArray<AttentionSignal> => 
   switch (rune.kind) {
     case "harness.event":
       return ofEvent(rune.payload.event)
+    case "agent.state_changed":
+      return ofEvent({ type: "state_change", ...rune.payload })
     case "harness.detached":
     case "session.closed":
     case "agent.terminated":

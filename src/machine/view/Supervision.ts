@@ -161,12 +161,41 @@ const providerWaits = (state: ConversationState): ReadonlyArray<AttentionItem> =
     ]
   })
 
+const outsideTitles: Partial<Record<AttentionStatus, string>> = {
+  awaiting_approval: "waits for an approval in its own terminal",
+  awaiting_input: "asks something in its own terminal",
+  error: "ended its turn with an error"
+}
+
+/** Outside agents that wait where only they can be answered; what can be answered here is a call of its own. */
+const outsideWaits = (state: ConversationState): ReadonlyArray<AttentionItem> =>
+  aliveAgents(state).flatMap((agent): ReadonlyArray<AttentionItem> => {
+    const { harness } = agent
+    const title = harness === null ? undefined : outsideTitles[harness.attention]
+    if (harness === null || title === undefined) return []
+    if (callsOf(state, agent).some((call) => call.status === "awaiting_approval")) return []
+    return [
+      {
+        key: `outside ${agent.agent_id}`,
+        type: "notice",
+        event_id: state.head,
+        agent_id: agent.agent_id,
+        agent_path: pathTo(state, agent.agent_id),
+        call_id: null,
+        title: `${harness.harness} ${title}`,
+        since_ms: harness.last_event_ms,
+        expires_ms: null
+      }
+    ]
+  })
+
 /** Everything that waits for a person or should be known to one: questions first, newest notices last. */
 export const attentionItems = (state: ConversationState): ReadonlyArray<AttentionItem> => [
   ...pendingApprovals(state).map((call) => ofCall(state, call, "approval")),
   ...state.calls.filter(asksPerson).map((call) => ofCall(state, call, "question")),
   ...plans(state),
   ...providerWaits(state),
+  ...outsideWaits(state),
   ...suspension(state),
   ...state.notices.map(
     (notice): AttentionItem => ({

@@ -477,8 +477,8 @@ describe("outside agents", () => {
       attention: "starting"
     })
     expect(story.refused({ ...attach, ...at }).data).toEqual({ state: "attached" })
-    story.run({ _tag: "RecordHarnessEvent", ...at, event: { type: "session_started" } })
-    story.run({ _tag: "RecordHarnessEvent", ...at, event: { type: "tool_started", tool_name: "AskUserQuestion" } })
+    story.run({ _tag: "RecordHarnessEvents", ...at, events: [{ type: "session_started" }] })
+    story.run({ _tag: "RecordHarnessEvents", ...at, events: [{ type: "tool_started", tool_name: "AskUserQuestion" }] })
     expect(story.agent.harness).toMatchObject({ monitor: "tool_use", attention: "awaiting_input" })
     story.run({ _tag: "RecordHarnessInput", ...at, text: "yes", principal: "ada" })
     story.tell("agent.state_changed", { state: "active", sub_state: "compacting" })

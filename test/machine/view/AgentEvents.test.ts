@@ -88,7 +88,7 @@ describe("agent events", () => {
   it("pass those of outside agents through, and end with them", () => {
     const story = new Story().ready()
     story.run({ _tag: "AttachHarness", agent_id: story.root, payload: { harness: "codex" } })
-    story.run({ _tag: "RecordHarnessEvent", agent_id: story.root, event: { type: "agent_message", content: "hi" } })
+    story.run({ _tag: "RecordHarnessEvents", agent_id: story.root, events: [{ type: "agent_message", content: "hi" }] })
     story.tell("agent.state_changed", { state: "active", sub_state: "compacting" })
     story.run({ _tag: "DetachHarness", agent_id: story.root, payload: { reason: "gone", exit_code: 1 } })
     story.run({ _tag: "KillAgent", agent_id: story.root, reason: "over", force: false })

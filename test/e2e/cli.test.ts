@@ -132,11 +132,11 @@ describe("a conversation at the command line", () => {
   })
 
   it("is steered in the middle of its turn", async () => {
-    const { conversation_id: id } = json(["send", "--new", "--model", "scripted/demo", "go"])
+    const id = await waiting()
     expect(json(["steer", id, "and be brief"])).toMatchObject({ conversation_id: id })
     const steered = () => echs(["tail", id, "--once", "--kind", "turn.queued"]).stdout
     expect(JSON.parse(steered())).toMatchObject({ payload: { input: "and be brief", mode: "steer" } })
-    expect(echs(["interrupt", id]).code).toBe(0)
+    expect(echs(["close", id]).code).toBe(0)
   })
 
   it("is one of all in a tail of everything", async () => {

@@ -7,6 +7,22 @@ import type { AgentId } from "../rune/Ids.ts"
 import { costUsd, shownUsage } from "../rune/UsageTotals.ts"
 import { hasOpenRequest } from "./Working.ts"
 
+/** What a person can have done again, and whether that has to be said explicitly. */
+const failedRuns = (agent: AgentState) => [
+  ...agent.failed_calls.map(({ call_id, effect_class, started, status, tool_name }) => ({
+    id: call_id,
+    name: tool_name,
+    status,
+    needs_repeat_effect: started && effect_class === "effect"
+  })),
+  ...agent.failed_hooks.map(({ hook_run_id, hooks }) => ({
+    id: hook_run_id,
+    name: hooks[0]?.hook_name ?? "",
+    status: "failed" as const,
+    needs_repeat_effect: hooks[0]?.effect_class === "effect"
+  }))
+]
+
 export const agentSummary = (state: ConversationState, agent: AgentState) => ({
   agent_id: agent.agent_id,
   role: agent.role,
@@ -22,7 +38,8 @@ export const agentSummary = (state: ConversationState, agent: AgentState) => ({
   turns: agent.turns,
   tool_calls: agent.tool_calls,
   usage: shownUsage(agent.usage),
-  last_error: agent.last_error
+  last_error: agent.last_error,
+  failed_runs: failedRuns(agent)
 })
 
 const nameOf = (state: ConversationState, agentId: AgentId): string => {

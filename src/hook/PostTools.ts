@@ -154,8 +154,8 @@ export class PostTools implements HookPort {
     const ids = agent?.turn?.call_ids ?? []
     const known = this.batches.get(`${state.conversation_id} ${agentId}`) ?? []
     if (known.length === ids.length && known.every(({ call_id }) => ids.includes(call_id))) return known
-    const answer = agent?.transcript.findLast((item) => item.type === "assistant")
-    return answer === undefined ? [] : answer.calls.map((record) => callOfRecord(record, agentId))
+    const records = agent?.transcript.flatMap((item) => (item.type === "assistant" ? item.calls : [])) ?? []
+    return records.filter((one) => ids.includes(one.call_id)).map((record) => callOfRecord(record, agentId))
   }
 
   private async runCallHooks(

@@ -242,6 +242,13 @@ export type TurnRequest =
       readonly usage?: Usage
     }
 
+/** Doing again what belongs to a turn that is over. */
+export interface Again {
+  /** It may have taken effect already, and whoever asks says to run it all the same. */
+  readonly repeat_effect?: boolean
+  readonly principal?: string
+}
+
 export type ToolRequest =
   /** A call outside any turn: an outside agent asks for permission. */
   | {
@@ -308,7 +315,8 @@ export type ToolRequest =
     }
   /** The runner itself broke: not the tool's answer, but the lack of one. */
   | { readonly _tag: "CrashCall"; readonly call_id: CallId; readonly message: string }
-  | { readonly _tag: "RetryCall"; readonly call_id: CallId }
+  /** A call that waits for its retry, or one of an earlier turn that did not go well. */
+  | ({ readonly _tag: "RetryCall"; readonly call_id: CallId } & Again)
 
 export type HookRequest =
   | { readonly _tag: "StartHook"; readonly hook_run_id: HookRunId }
@@ -321,7 +329,7 @@ export type HookRequest =
       readonly output?: string
       readonly error?: ErrorInfo
     }
-  | { readonly _tag: "RetryHook"; readonly hook_run_id: HookRunId }
+  | ({ readonly _tag: "RetryHook"; readonly hook_run_id: HookRunId } & Again)
 
 export type HarnessRequest =
   | { readonly _tag: "AttachHarness"; readonly agent_id: AgentId; readonly payload: PayloadOf<"harness.attached"> }

@@ -64,6 +64,8 @@ export const limits = {
   /** Kept of the arguments and of the outcome of one, the beginning and the end. */
   effectArgumentsCharsMax: 160,
   effectOutcomeCharsMax: 120,
+  /** Runs of an agent that did not go well and can be done again; older ones cannot. */
+  failedRunsMax: 16,
   /** Told of a message that did not fit into the context of its model. */
   unfitKeptCharsMax: 400,
   /** Agents whose life is over are remembered up to this many. */

@@ -19,7 +19,7 @@ import type {
   Usage
 } from "../rune/kinds/shared.ts"
 import type { ApprovalScope, Learns, ShownAs, ToolResultStatus } from "../rune/kinds/tool.ts"
-import type { AssistantItem, MessageMode, RequestEstimate, RetryTarget } from "../rune/kinds/turn.ts"
+import type { AssistantItem, MessageMode, PlannedHook, RequestEstimate, RetryTarget } from "../rune/kinds/turn.ts"
 import { type MutableTotals, noUsage } from "../rune/UsageTotals.ts"
 import type { AgentStatus } from "./table/Agent.ts"
 import type { AttentionStatus } from "./table/Attention.ts"
@@ -91,6 +91,8 @@ export type MutableTranscriptItem =
       calls: Array<MutableCallRecord>
       /** The turn was interrupted while this was being said. */
       partial?: true
+      /** Not an answer: a person had these calls run again. */
+      rerun?: true
     }
   | { type: "summary"; event_id: number; content: string }
   /** What the agent was told about where it works, after its prompt was begun. */
@@ -116,6 +118,29 @@ export interface MutableApproval {
   answer_schema?: unknown
 }
 
+/** A call of an earlier turn that did not go well: all that is needed to run it again. */
+export interface MutableFailedCall {
+  call_id: CallId
+  turn_id: TurnId
+  tool_name: string
+  arguments: unknown
+  arguments_hash: string
+  effect_class: EffectClass
+  mutating: boolean
+  timeout_ms: number | null
+  provenance: string | null
+  status: ToolResultStatus
+  started: boolean
+}
+
+/** A hook run of an earlier turn that did not go well, and the hooks after it that it kept from running. */
+export interface MutableFailedHook {
+  hook_run_id: HookRunId
+  turn_id: TurnId
+  call_ids: Array<CallId>
+  hooks: Array<Omit<PlannedHook, "hook_run_id">>
+}
+
 /** A call that is not over, or whose batch is not. */
 export interface MutableCall {
   call_id: CallId
@@ -131,6 +156,8 @@ export interface MutableCall {
   mutating: boolean
   timeout_ms: number | null
   provenance: string | null
+  /** What the model wrote was no arguments: there is nothing to run. */
+  unreadable?: true
   status: ToolStatus
   attempt: number
   started_ms: number | null
@@ -263,6 +290,9 @@ export interface MutableAgent {
   /** What it did to the world, oldest first, and how many of these are no longer listed. */
   effects: Array<MutableDoneEffect>
   effects_dropped: number
+  /** Runs that a person can have done again, newest last. */
+  failed_calls: Array<MutableFailedCall>
+  failed_hooks: Array<MutableFailedHook>
   /** Images and files up to this event were refused by the provider: they are named in requests, and not shown. */
   refused_upto?: number
   harness: MutableHarness | null
@@ -383,7 +413,7 @@ export interface MutablePlan {
 
 export interface MutableConversation {
   /** Version of this shape; a snapshot of another version is not used. */
-  format: 1
+  format: 2
   conversation_id: ConversationId
   /** The last event id folded in. */
   head: number
@@ -421,6 +451,8 @@ export type HookState = DeepReadonly<MutableHook>
 export type TranscriptItem = DeepReadonly<MutableTranscriptItem>
 export type DoneEffect = DeepReadonly<MutableDoneEffect>
 export type CallRecord = DeepReadonly<MutableCallRecord>
+export type FailedCall = DeepReadonly<MutableFailedCall>
+export type FailedHook = DeepReadonly<MutableFailedHook>
 export type PlanState = DeepReadonly<MutablePlan>
 export type TaskState = DeepReadonly<MutableTask>
 export type Outcome = DeepReadonly<MutableOutcome>
@@ -428,7 +460,7 @@ export type Outcome = DeepReadonly<MutableOutcome>
 /** The state before the first rune. */
 export const emptyConversation = (conversationId: ConversationId): ConversationState => {
   const state: MutableConversation = {
-    format: 1,
+    format: 2,
     conversation_id: conversationId,
     head: 0,
     last_ms: 0,

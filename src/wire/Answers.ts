@@ -3,7 +3,7 @@
  * ignore fields they do not know.
  */
 import * as Schema from "effect/Schema"
-import { AgentId, CallId, ConversationId, PlanId, Sha256Hex, TaskId, TurnId } from "../rune/Ids.ts"
+import { AgentId, CallId, ConversationId, HookRunId, PlanId, Sha256Hex, TaskId, TurnId } from "../rune/Ids.ts"
 import { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import { Amount, Budget, Count, ErrorInfo, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
 import { ApprovalScope, Learns, ShownAs } from "../rune/kinds/tool.ts"
@@ -112,7 +112,11 @@ export const AgentItem = Struct({
   turns: Count,
   tool_calls: Count,
   usage: UsageTotals,
-  last_error: NullOr(Struct({ ...ErrorInfo.fields, event_id: Count }))
+  last_error: NullOr(Struct({ ...ErrorInfo.fields, event_id: Count })),
+  /** Calls and hook runs of earlier turns that did not go well: `tool.retry` and `hook.retry` take them. */
+  failed_runs: List(
+    Struct({ id: Schema.Union([CallId, HookRunId]), name: Text, status: Text, needs_repeat_effect: Schema.Boolean })
+  )
 })
 
 /** What the model of an agent is told before and beside the messages. */

@@ -113,7 +113,9 @@ describe("a rune", () => {
     ["turn.error", { error_type: "overloaded", message: "later" }, "overloaded: later"],
     ["session.paused", { reason: "lunch" }, "lunch"],
     ["hook.started", { hook_run_id: "hookrun_1", hook_name: "lint", call_ids: [], attempt: 1 }, "lint"],
-    ["hook.completed", { hook_run_id: "hookrun_1", status: "failed", duration_ms: 5 }, "failed"],
+    ["hook.completed", { hook_run_id: "hookrun_1", status: "failed", duration_ms: 5 }, "hookrun_1 failed"],
+    ["turn.started", { input: "", target: { type: "tool", call_id: "call_1" } }, "call_1 runs again"],
+    ["turn.started", { input: "", target: { type: "hook", hook_run_id: "hookrun_1" } }, "hookrun_1 runs again"],
     ["future.kind", { a: 1, b: [2] }, "a=1 b=[2]"]
   ])("%s says so", (kind, payload, text) => {
     expect(runeText(rune(kind, payload)).text).toBe(text)

@@ -1,6 +1,6 @@
 // Goal: whatever happens to a conversation, every request that leaves is one the real API takes. Method: `echs serve` in a
 // process of its own, models in the three wire formats that answer at random with text, calls good and bad, outages, cut
-// streams and refusals; people who attach images, interrupt, steer and fork; a server that is killed again and again. Each
+// streams and refusals; people who attach images, interrupt, steer, retry and fork; a server that is killed again and again. Each
 // body that arrived is judged by rules that were written from the documentation of the APIs.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -129,7 +129,7 @@ interface Person {
 
 /** A server that is killed and started again on the same data, and the people who speak with it. */
 class Stage {
-  readonly done = { kills: 0, interrupts: 0, steers: 0, forks: 0, attached: 0 }
+  readonly done = { kills: 0, interrupts: 0, steers: 0, forks: 0, attached: 0, retries: 0 }
   private readonly random: () => number
   private readonly data = join(root, "data")
   private readonly workspace = join(root, "workspace")
@@ -210,6 +210,19 @@ class Stage {
     }
   }
 
+  /** A person has the newest call that failed run again. */
+  async retry(person: Person): Promise<void> {
+    const { agents } = await this.line.ok("conversation.get", { conversation_id: person.id })
+    const [root] = agents as ReadonlyArray<{ readonly failed_runs: ReadonlyArray<Json> }>
+    const failed = root?.failed_runs.at(-1)
+    if (failed === undefined) return
+    const asked = { conversation_id: person.id, call_id: failed["id"], repeat_effect: true }
+    const { error } = await this.line.ask("tool.retry", asked)
+    if (error !== undefined) return
+    person.posts += 1
+    this.done.retries += 1
+  }
+
   /** The conversation goes on in a copy; the original is left alone. */
   async fork(at: number): Promise<void> {
     const person = this.people[at]!
@@ -247,6 +260,10 @@ it("every request body is one that the API takes, whatever happened before", { t
     await Promise.all(stage.people.map((person) => stage.act(person)))
     if (round % 3 === 0) await stage.kill()
     await stage.settled()
+    if (round % 2 === 0) {
+      await Promise.all(stage.people.map((person) => stage.retry(person)))
+      await stage.settled()
+    }
     if (round % 4 === 0) await stage.fork(Math.floor(random() * stage.people.length))
   }
   await stage.close()

@@ -64,8 +64,23 @@ const calls = [{ payload: payloads["tool.call"], place }]
 const completed = { payload: payloads["turn.completed"], place }
 const { hooks: _, ...finishedWithoutHooks } = payloads["turn.tools_finished"]
 
+const targets = {
+  tool: { type: "tool", call_id: payloads["tool.call"].call_id },
+  hook: { type: "hook", hook_run_id: payloads["hook.started"].hook_run_id }
+} as const
+const startedWith = (type: "tool" | "hook") => ({
+  payload: { ...payloads["turn.started"], target: targets[type] },
+  place
+})
+
 const turnSamples: Samples<TurnCommand> = {
   Start: { _tag: "Start", payload: payloads["turn.started"], place },
+  StartWithCalls: { _tag: "StartWithCalls", started: startedWith("tool"), received, calls },
+  StartWithHooks: {
+    _tag: "StartWithHooks",
+    started: startedWith("hook"),
+    finished: { payload: payloads["turn.tools_finished"], place }
+  },
   RequestModel: { _tag: "RequestModel", payload: payloads["turn.model_requested"], place },
   AppendText: { _tag: "AppendText", payload: payloads["turn.assistant_delta"], place },
   AppendReasoning: { _tag: "AppendReasoning", payload: payloads["turn.reasoning_delta"], place },
@@ -82,6 +97,11 @@ const turnSamples: Samples<TurnCommand> = {
     completed
   },
   FinishHooks: { _tag: "FinishHooks", payload: payloads["turn.hooks_finished"], place },
+  FinishHooksAndComplete: {
+    _tag: "FinishHooksAndComplete",
+    finished: { payload: payloads["turn.hooks_finished"], place },
+    completed
+  },
   ScheduleRetry: { _tag: "ScheduleRetry", payload: payloads["turn.retry_scheduled"], place },
   StartLlmRetry: { _tag: "StartLlmRetry", payload: { attempt: 2, target: { type: "llm" } }, place },
   StartToolRetry: {

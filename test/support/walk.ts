@@ -27,11 +27,15 @@ const someAgent = (story: Story, draw: Draw): AgentId => {
 }
 
 const someCall = (story: Story, draw: Draw): CallId => {
+  const failed = story.state.agents.flatMap((agent) => agent.failed_calls)
+  if (failed.length > 0 && draw(4) === 0) return pick(draw, failed).call_id
   const calls = story.state.calls
   return calls.length === 0 || draw(20) === 0 ? (`call_${draw(6) + 1}` as CallId) : pick<CallState>(draw, calls).call_id
 }
 
 const someHook = (story: Story, draw: Draw): HookRunId => {
+  const failed = story.state.agents.flatMap((agent) => agent.failed_hooks)
+  if (failed.length > 0 && draw(2) === 0) return pick(draw, failed).hook_run_id
   const hooks = story.state.agents.flatMap((agent): ReadonlyArray<HookState> => agent.turn?.hooks ?? [])
   return hooks.length === 0 ? ("hookrun_1" as HookRunId) : pick(draw, hooks).hook_run_id
 }
@@ -133,8 +137,8 @@ const outside: ReadonlyArray<Maker> = [
     reason: "r",
     interrupt: draw(3) === 0
   }),
-  (story, draw) => ({ _tag: "RetryCall", call_id: someCall(story, draw) }),
-  (story, draw) => ({ _tag: "RetryHook", hook_run_id: someHook(story, draw) }),
+  (story, draw) => ({ _tag: "RetryCall", call_id: someCall(story, draw), repeat_effect: draw(3) > 0 }),
+  (story, draw) => ({ _tag: "RetryHook", hook_run_id: someHook(story, draw), repeat_effect: draw(3) > 0 }),
   (story, draw) => ({
     _tag: "SubmitGoal",
     payload: { plan_id: `plan_${story.state.head}` as PlanId, goal: "g", auto_start: draw(4) > 0 }

@@ -64,6 +64,8 @@ const reason = (payload: Payload): string => textOf(payload["reason"])
 const callAnd = (payload: Payload, ...rest: ReadonlyArray<string>): string =>
   joined(textOf(payload["call_id"]), ...rest)
 
+const runOf = (target: unknown): string => textOf(objectOf(target)["call_id"] ?? objectOf(target)["hook_run_id"])
+
 /** Its reason, else all of its fields. */
 const plain: Describe = (payload) => {
   const said = reason(payload)
@@ -99,7 +101,9 @@ const described: { readonly [K in Kind]: Describe } = {
   "turn.dequeued": line("quiet", "·", ({ event_ids: ids, reason: why }) =>
     joined(`${listOf(ids).length} queued and dropped`, textOf(why))
   ),
-  "turn.started": line("accent", "›", ({ input }) => contentText(input)),
+  "turn.started": line("accent", "›", ({ input, target }) =>
+    target === undefined ? contentText(input) : `${runOf(target)} runs again`
+  ),
   "turn.model_requested": line("quiet", "·", ({ provider, model, attempt }) =>
     joined(`${textOf(provider)}/${textOf(model)}`, Number(attempt) > 1 ? `attempt ${String(attempt)}` : "")
   ),
@@ -147,7 +151,9 @@ const described: { readonly [K in Kind]: Describe } = {
   "tool.progress": line("quiet", "…", (payload) => callAnd(payload, textOf(payload["chunk"]))),
   "tool.result": result,
   "hook.started": line("quiet", "⚙", (payload) => textOf(payload["hook_name"])),
-  "hook.completed": line("quiet", "·", ({ status }) => textOf(status)),
+  "hook.completed": line("quiet", "·", ({ error, hook_run_id: id, status }) =>
+    joined(`${textOf(id)} ${textOf(status)}`, textOf(objectOf(error)["message"]))
+  ),
   "system.error": line("bad", "✗", ({ code, message }) => `${textOf(code)}: ${textOf(message)}`),
   "system.invariant_violation": line("bad", "✗", ({ invariant, detail }) => `${textOf(invariant)}: ${textOf(detail)}`),
   "system.recovered": line("notice", "↻", ({ pending, detail }) =>

@@ -43,6 +43,15 @@ const promptText = ({ instructions, next, notes, sent }: ConversationPrompt, ter
   return [`${safeText(instructions)}\n`, ...earlier, ...last, ...note].join("")
 }
 
+type FailedRun = ConversationSummary["agents"][number]["failed_runs"][number]
+
+/** A run that did not go well, with the command that has it done again. */
+const failedRunText = (
+  conversationId: string,
+  { id, name, needs_repeat_effect: isEffect, status }: FailedRun
+): string =>
+  `    ${id}  ${oneLine(name)}  ${status}  retry: echs retry ${conversationId} ${id}${isEffect ? " --repeat-effect" : ""}\n`
+
 const summaryText = (summary: ConversationSummary, terminal: Terminal): string => {
   const { paint } = terminal
   const tone = stateTones[summary.state] ?? "quiet"
@@ -59,10 +68,10 @@ const summaryText = (summary: ConversationSummary, terminal: Terminal): string =
     ["turns", `${number(summary.turns)}, ${number(summary.tool_calls)} tool calls`],
     ["used", usageText(summary.usage)]
   ]
-  const agents = summary.agents.map(
-    (agent) =>
-      `  ${paint("accent", agent.agent_id)}  ${agent.role}  ${agent.status}  ${agent.model}${agent.turn_id === null ? "" : `  ${agent.turn_id} ${agent.turn_status ?? ""}`}\n`
-  )
+  const agents = summary.agents.flatMap((agent) => [
+    `  ${paint("accent", agent.agent_id)}  ${agent.role}  ${agent.status}  ${agent.model}${agent.turn_id === null ? "" : `  ${agent.turn_id} ${agent.turn_status ?? ""}`}\n`,
+    ...agent.failed_runs.map((run) => failedRunText(summary.conversation_id, run))
+  ])
   const questions = summary.pending_approvals.map((item) => `${inboxRows(item, terminal).join("\n")}\n`)
   return [
     `${paint("strong", summary.conversation_id)}  ${oneLine(summary.title ?? "")}\n`,

@@ -86,7 +86,7 @@ const sameCalls = (agent: AgentState): number => {
   let same = 0
   for (let index = agent.transcript.length - 1; index >= 0; index--) {
     const item = agent.transcript[index]!
-    if (item.type === "note") continue
+    if (item.type === "note" || (item.type === "assistant" && item.rerun === true)) continue
     if (item.type !== "assistant") return same
     for (const call of item.calls.toReversed()) {
       // Whoever waits for others has nothing else to say.

@@ -15,6 +15,7 @@ import { batchOf, hookOf, isOpen, nextHook } from "../view/Select.ts"
 import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
 import { failTurn, markInterrupted } from "./Ending.ts"
 import { type Running, requireTurn } from "./Require.ts"
+import { rerunHook } from "./rerun.ts"
 import { startRetry } from "./retry.ts"
 
 type Settle = Extract<TurnRequest, { readonly _tag: "SettleTools" }>
@@ -95,7 +96,13 @@ const start = (sheet: Drafting, command: Of<"StartHook">): undefined => {
 
 const statusCommand = { succeeded: "Succeed", failed: "Fail", canceled: "Cancel" } as const
 
-/** The last hook is done: on to the next model call. */
+/** The model has had its say about the batch: only hooks that a person has run again come after that. */
+const isAnswered = (agent: AgentState): boolean => {
+  const newest = agent.transcript.findLast((item) => item.type === "assistant" || item.type === "user")
+  return newest?.type === "assistant" && newest.calls.length === 0
+}
+
+/** The last hook is done: on to the next model call, unless it has been made. */
 export const finishHooks = (sheet: Drafting, running: Running, done: HookState, status: string): undefined => {
   const { agent, turn } = running
   const summaries = turn.hooks.map((one) => ({
@@ -103,7 +110,18 @@ export const finishHooks = (sheet: Drafting, running: Running, done: HookState, 
     hook_name: one.hook_name,
     status: one === done ? status : one.status
   }))
-  sheet.step(turnMachine, turn.status, { _tag: "FinishHooks", payload: { summaries }, place: placeOf(agent, turn) })
+  const place = placeOf(agent, turn)
+  if (isAnswered(agent) && !hasSteer(agent)) {
+    const completed = { final_output: "", usage: usageOf(turn.usage) }
+    sheet.guard(agentMachine, agent.status, { _tag: "EndTurnCompleted", payload: completed, place })
+    sheet.step(turnMachine, turn.status, {
+      _tag: "FinishHooksAndComplete",
+      finished: { payload: { summaries, ends_turn: true }, place },
+      completed: { payload: completed, place }
+    })
+    return
+  }
+  sheet.step(turnMachine, turn.status, { _tag: "FinishHooks", payload: { summaries }, place })
   beforeNextCall(sheet, running)
 }
 
@@ -139,13 +157,14 @@ const finish = (sheet: Drafting, command: Of<"FinishHook">): undefined => {
 }
 
 const retry = (sheet: Drafting, command: Of<"RetryHook">): undefined => {
-  const found = hookOf(sheet.state, command.hook_run_id)
-  if (found === undefined) return sheet.refuse("not_found", `no hook run ${command.hook_run_id}`)
-  const target = found.turn.retry?.target
-  if (target?.type !== "hook" || target.hook_run_id !== command.hook_run_id) {
-    return sheet.refuse("invalid_state", `${command.hook_run_id} waits for no retry`, { state: found.hook.status })
-  }
-  startRetry(sheet, found)
+  const { hook_run_id: id } = command
+  const found = hookOf(sheet.state, id)
+  const target = found?.turn.retry?.target
+  if (found !== undefined && target?.type === "hook" && target.hook_run_id === id) return startRetry(sheet, found)
+  if (rerunHook(sheet, command) === undefined) return undefined
+  if (found !== undefined)
+    return sheet.refuse("invalid_state", `${id} waits for no retry`, { state: found.hook.status })
+  return sheet.refuse("not_found", `no failed hook run ${id}: it went well, was retried before, or is too old`)
 }
 
 /** What the log says of a hook that a crash cut off. */

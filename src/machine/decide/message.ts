@@ -1,6 +1,6 @@
 /** Deciding about input: a message starts a turn, waits for one, or takes one over. */
 import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
-import { turnIdOf } from "../../rune/Ids.ts"
+import { type AgentId, type TurnId, turnIdOf } from "../../rune/Ids.ts"
 import type { PayloadOf } from "../../rune/Kinds.ts"
 import type { Content, ContentPart } from "../../rune/kinds/shared.ts"
 import type { TurnRequest } from "../Command.ts"
@@ -8,11 +8,11 @@ import { limits } from "../MachineLimits.ts"
 import type { AgentState } from "../State.ts"
 import { agent as agentMachine } from "../table/Agent.ts"
 import { session } from "../table/Session.ts"
-import { turn as turnMachine } from "../table/Turn.ts"
+import { type TurnCommand, turn as turnMachine } from "../table/Turn.ts"
 import { isAlive } from "../view/Select.ts"
 import { outsideInput } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
-import { draft } from "./Drafts.ts"
+import { draft, type Writes } from "./Drafts.ts"
 import { cancelUnstarted, interruptTurn } from "./Ending.ts"
 import { type Running, requireAgent, requireTurn } from "./Require.ts"
 import { startRetry } from "./retry.ts"
@@ -21,11 +21,16 @@ type Of<Tag extends TurnRequest["_tag"]> = Extract<TurnRequest, { readonly _tag:
 
 const takesMessages: ReadonlySet<string> = new Set(["created", "active", "paused", "suspended"])
 
-/** Starts the next turn of an idle agent. */
-const startTurn = (
+type Started = Writes<"turn.started"> & { readonly place: { readonly agent_id: AgentId; readonly turn_id: TurnId } }
+
+const withModel = (started: Started): TurnCommand => ({ _tag: "Start", ...started })
+
+/** Starts the next turn of an idle agent, with a model call or with what `begin` makes of it. */
+export const startTurn = (
   sheet: Drafting,
   agent: AgentState,
-  input: Omit<PayloadOf<"turn.started">, "turn_id" | "agent_id">
+  input: Omit<PayloadOf<"turn.started">, "turn_id" | "agent_id">,
+  begin: (started: Started) => TurnCommand = withModel
 ): undefined => {
   const { status, root_agent_id: root } = sheet.state.session
   const activated = { root_agent_id: root ?? agent.agent_id }
@@ -35,7 +40,7 @@ const startTurn = (
   const payload = { turn_id: turnId, agent_id: agent.agent_id, ...input }
   const place = { agent_id: agent.agent_id, turn_id: turnId }
   sheet.guard(agentMachine, agent.status, { _tag: "AssignTurn", payload, place })
-  sheet.step(turnMachine, "idle", { _tag: "Start", payload, place })
+  sheet.step(turnMachine, "idle", begin({ payload, place }))
 }
 
 const canStartNow = (sheet: Drafting, agent: AgentState): boolean => {

@@ -14,6 +14,7 @@ import { type Deciders, type Drafting, placeOf } from "./Drafting.ts"
 import { draft } from "./Drafts.ts"
 import { endInside, failTurn, interruptTurn, placeOfCall, resultOf } from "./Ending.ts"
 import { type Running, requireAgent, requireCall, turnOfCall } from "./Require.ts"
+import { rerunCall } from "./rerun.ts"
 import { startRetry } from "./retry.ts"
 
 type Of<Tag extends ToolRequest["_tag"]> = Extract<ToolRequest, { readonly _tag: Tag }>
@@ -248,14 +249,13 @@ const endCrashed = (sheet: Drafting, call: CallState, message: string): undefine
 }
 
 const retry = (sheet: Drafting, command: Of<"RetryCall">): undefined => {
-  const call = requireCall(sheet, command.call_id)
-  if (call === undefined) return
-  const running = waitsForRetry(sheet, call)
-  if (running === undefined) {
-    sheet.refuse("invalid_state", `${call.call_id} waits for no retry`, { state: call.status })
-    return
-  }
-  startRetry(sheet, running)
+  const { call_id: callId } = command
+  const call = callOf(sheet.state, callId)
+  const running = call === undefined ? undefined : waitsForRetry(sheet, call)
+  if (running !== undefined) return startRetry(sheet, running)
+  if (rerunCall(sheet, command) === undefined) return undefined
+  if (call !== undefined) return sheet.refuse("invalid_state", `${callId} waits for no retry`, { state: call.status })
+  return sheet.refuse("not_found", `no failed call ${callId}: it went well, was retried before, or is too old`)
 }
 
 export const toolDeciders: Deciders<ToolRequest> = {

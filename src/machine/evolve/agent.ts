@@ -38,6 +38,8 @@ export const blankAgent = (agentId: AgentId): MutableAgent => ({
   transcript: [],
   effects: [],
   effects_dropped: 0,
+  failed_calls: [],
+  failed_hooks: [],
   harness: null
 })
 
@@ -59,6 +61,8 @@ const dropWords = (agent: MutableAgent): void => {
   agent.prompt = null
   agent.transcript = []
   agent.effects = []
+  agent.failed_calls = []
+  agent.failed_hooks = []
 }
 
 /**

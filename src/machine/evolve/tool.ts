@@ -13,6 +13,7 @@ import type {
 import { hookLands } from "../table/Hook.ts"
 import { toolLands } from "../table/Tool.ts"
 import { rememberEffect } from "./DoneEffects.ts"
+import { keepFailedCall, keepFailedHook } from "./FailedRuns.ts"
 import { findAgent, findCall, findTurn, type Handlers, notice, pushBounded, recordDecision, tailOf } from "./Parts.ts"
 
 /** A call that waits to be looked at. */
@@ -49,7 +50,8 @@ const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
   effect_class: rune.payload.effect_class,
   mutating: rune.payload.mutating,
   timeout_ms: rune.payload.timeout_ms ?? null,
-  provenance: rune.payload.provenance ?? null
+  provenance: rune.payload.provenance ?? null,
+  ...(rune.payload.arguments_text === undefined ? {} : { unreadable: true })
 })
 
 const newRecord = ({ payload }: RuneOf<"tool.call">): MutableCallRecord => ({
@@ -174,7 +176,10 @@ const runHandlers: Pick<Handlers<"tool">, "tool.call" | "tool.started" | "tool.p
     if (call === undefined || call.result !== null) return
     settle(state, call, rune)
     const agent = findAgent(state, call.agent_id ?? undefined)
-    if (agent !== undefined) rememberEffect(agent, call, rune)
+    if (agent !== undefined) {
+      rememberEffect(agent, call, rune)
+      keepFailedCall(agent, call)
+    }
     const record = callsOfAnswer(state, rune)?.find((one) => one.call_id === call.call_id)
     if (record !== undefined) record.result = resultOf(rune)
     // A call outside any turn has no batch to wait for.
@@ -196,7 +201,11 @@ export const hookHandlers: Handlers<"hook"> = {
     hook.started_ms = rune.ts_ms
   },
   "hook.completed": (state, rune) => {
-    const hook = findHook(findTurn(state, rune), rune.payload.hook_run_id)
-    if (hook !== undefined) hook.status = hookLands(hook.status, rune)
+    const agent = findAgent(state, rune.agent_id)
+    const turn = findTurn(state, rune)
+    const hook = findHook(turn, rune.payload.hook_run_id)
+    if (agent === undefined || turn === undefined || hook === undefined) return
+    hook.status = hookLands(hook.status, rune)
+    keepFailedHook(agent, turn, hook)
   }
 }

@@ -11,6 +11,7 @@ import { agentLands } from "../table/Agent.ts"
 import { turnLands } from "../table/Turn.ts"
 import { ATTACHMENT_REFUSED, runningInput } from "../view/Request.ts"
 import { startClock, stopClock } from "./clock.ts"
+import { plannedOf } from "./FailedRuns.ts"
 import { findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
 
 type CutOff = NonNullable<RuneOf<"system.recovered">["payload"]["cut_off"]>[number]
@@ -40,6 +41,7 @@ export const blankTurn = (turnId: TurnId): MutableTurn => ({
 
 const newTurn = (rune: RuneOf<"turn.started">): MutableTurn => ({
   ...blankTurn(rune.payload.turn_id),
+  status: turnLands("idle", rune),
   started_event_id: rune.event_id,
   started_ms: rune.ts_ms
 })
@@ -105,6 +107,39 @@ const keepPartial = (agent: MutableAgent, rune: RuneOf<"turn.interrupted">, turn
   })
 }
 
+/** A person has a run of an earlier turn done again: it cannot be asked for twice. */
+const takeUp = (
+  agent: MutableAgent,
+  turn: MutableTurn,
+  { event_id: eventId, payload: { target } }: RuneOf<"turn.started">
+): void => {
+  if (target?.type === "tool") {
+    agent.failed_calls = agent.failed_calls.filter((one) => one.call_id !== target.call_id)
+    const { turn_id } = turn
+    agent.transcript.push({
+      type: "assistant",
+      event_id: eventId,
+      turn_id,
+      content: "",
+      items: [],
+      calls: [],
+      rerun: true
+    })
+  }
+  if (target?.type === "hook") {
+    turn.call_ids = agent.failed_hooks.find((one) => one.hook_run_id === target.hook_run_id)?.call_ids ?? []
+    agent.failed_hooks = agent.failed_hooks.filter((one) => one.hook_run_id !== target.hook_run_id)
+  }
+}
+
+/** Hooks that did not come to run because one before them failed are run with it, when it is run again. */
+const keepHooksLeft = (agent: MutableAgent, turn: MutableTurn): void => {
+  const left = turn.hooks.filter((hook) => hook.status === "queued" && hook.attempt === 0)
+  const last = agent.failed_hooks.at(-1)
+  if (last?.turn_id !== turn.turn_id) return
+  last.hooks = [...last.hooks, ...left.map(plannedOf)]
+}
+
 const endTurn = (
   state: MutableConversation,
   rune: TerminalRune
@@ -114,6 +149,7 @@ const endTurn = (
   if (agent === undefined || turn === undefined) return undefined
   const usage = rune.payload.usage
   if (usage !== undefined) count(state, agent, turn, beyond(usage, turn.usage))
+  keepHooksLeft(agent, turn)
   dropBatch(state, turn)
   stopClock(state, agent, turn, rune.ts_ms)
   agent.turn = null
@@ -183,6 +219,7 @@ const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.dequeued" | "t
     state.next_turn = Math.max(state.next_turn, ordinalOf(turnId) + 1)
     if (retryOf !== undefined) {
       fitAgain(agent)
+      takeUp(agent, turn, rune)
       return
     }
     agent.transcript.push({

@@ -27,6 +27,14 @@ interface CallBatch {
 
 export type TurnCommand =
   | ({ readonly _tag: "Start" } & Writes<"turn.started">)
+  /** A person has a call of an earlier turn run again, then its hooks and the model follow. */
+  | ({ readonly _tag: "StartWithCalls"; readonly started: Writes<"turn.started"> } & CallBatch)
+  /** A person has the hooks of an earlier turn run again, from the one that failed on. */
+  | {
+      readonly _tag: "StartWithHooks"
+      readonly started: Writes<"turn.started">
+      readonly finished: Writes<"turn.tools_finished">
+    }
   | ({ readonly _tag: "RequestModel" } & Writes<"turn.model_requested">)
   | ({ readonly _tag: "AppendText" } & Writes<"turn.assistant_delta">)
   | ({ readonly _tag: "AppendReasoning" } & Writes<"turn.reasoning_delta">)
@@ -53,6 +61,12 @@ export type TurnCommand =
       readonly completed: Writes<"turn.completed">
     }
   | ({ readonly _tag: "FinishHooks" } & Writes<"turn.hooks_finished">)
+  /** The hooks ran again for a batch that the model has answered already. */
+  | {
+      readonly _tag: "FinishHooksAndComplete"
+      readonly finished: Writes<"turn.hooks_finished">
+      readonly completed: Writes<"turn.completed">
+    }
   | ({ readonly _tag: "ScheduleRetry" } & Writes<"turn.retry_scheduled">)
   | ({ readonly _tag: "StartLlmRetry" } & Writes<"turn.retry_started">)
   | ({ readonly _tag: "StartToolRetry" } & Writes<"turn.retry_started">)
@@ -85,6 +99,22 @@ const finishAndComplete = (command: FinishAndComplete): ReadonlyArray<RuneDraft>
   ...write("turn.completed")(command.completed)
 ]
 
+type HooksAndComplete = Extract<TurnCommand, { readonly _tag: "FinishHooksAndComplete" }>
+const hooksAndComplete = (command: HooksAndComplete): ReadonlyArray<RuneDraft> => [
+  ...write("turn.hooks_finished")(command.finished),
+  ...write("turn.completed")(command.completed)
+]
+
+type StartsWith<Tag extends string> = Extract<TurnCommand, { readonly _tag: Tag }>
+const startWithCalls = (command: StartsWith<"StartWithCalls">): ReadonlyArray<RuneDraft> => [
+  ...write("turn.started")(command.started),
+  ...callBatch(command)
+]
+const startWithHooks = (command: StartsWith<"StartWithHooks">): ReadonlyArray<RuneDraft> => [
+  ...write("turn.started")(command.started),
+  ...write("turn.tools_finished")(command.finished)
+]
+
 const receiveCalls = { to: "tool_executing", runes: callBatch } as const
 const completed = { to: "completed", runes: write("turn.completed") } as const
 const interrupted = { to: "interrupted", runes: write("turn.interrupted") } as const
@@ -96,6 +126,8 @@ const finalised = { to: "idle", runes: silent } as const
 const table: Table<TurnStatus, TurnCommand> = {
   idle: {
     Start: { to: "streaming", runes: write("turn.started") },
+    StartWithCalls: { to: "tool_executing", runes: startWithCalls },
+    StartWithHooks: { to: "hooks_running", runes: startWithHooks },
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -108,6 +140,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -120,6 +153,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   streaming: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: { to: "streaming", runes: write("turn.model_requested") },
     AppendText: { to: "streaming", runes: write("turn.assistant_delta") },
     AppendReasoning: { to: "streaming", runes: write("turn.reasoning_delta") },
@@ -132,6 +167,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: retryLater,
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -144,6 +180,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   processing: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -156,6 +194,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -168,6 +207,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   tool_executing: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -180,6 +221,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: { to: "hooks_running", runes: write("turn.tools_finished") },
     FinishToolsAndComplete: { to: "completed", runes: finishAndComplete },
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: retryLater,
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -192,6 +234,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   hooks_running: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -204,6 +248,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: { to: "streaming", runes: write("turn.hooks_finished") },
+    FinishHooksAndComplete: { to: "completed", runes: hooksAndComplete },
     ScheduleRetry: retryLater,
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -216,6 +261,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   retry_waiting: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -228,6 +275,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: { to: "streaming", runes: retryNow },
     StartToolRetry: { to: "tool_executing", runes: retryNow },
@@ -240,6 +288,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   completed: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -252,6 +302,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -264,6 +315,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   interrupted: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -276,6 +329,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -288,6 +342,8 @@ const table: Table<TurnStatus, TurnCommand> = {
   },
   error: {
     Start: "refuse",
+    StartWithCalls: "refuse",
+    StartWithHooks: "refuse",
     RequestModel: "refuse",
     AppendText: "refuse",
     AppendReasoning: "refuse",
@@ -300,6 +356,7 @@ const table: Table<TurnStatus, TurnCommand> = {
     FinishToolsWithHooks: "refuse",
     FinishToolsAndComplete: "refuse",
     FinishHooks: "refuse",
+    FinishHooksAndComplete: "refuse",
     ScheduleRetry: "refuse",
     StartLlmRetry: "refuse",
     StartToolRetry: "refuse",
@@ -325,6 +382,7 @@ const retryLands = { llm: "streaming", tool: "tool_executing", hook: "hooks_runn
 export const turnLands = (from: TurnStatus, rune: Rune): TurnStatus => {
   switch (rune.kind) {
     case "turn.started":
+      return retryLands[rune.payload.target?.type ?? "llm"]
     case "turn.hooks_finished":
       return "streaming"
     case "turn.assistant_final":

@@ -68,7 +68,8 @@ const ready: StepOf<"agent.ready"> = (projection, rune) => {
 const turnStarted: StepOf<"turn.started"> = (_, { payload }) => {
   const text = textOf(payload.input)
   return [
-    { type: "user_prompt", text, prompt_length: text.length },
+    // A run that is done again is nobody's prompt.
+    ...(payload.target === undefined ? [{ type: "user_prompt", text, prompt_length: text.length } as const] : []),
     { type: "turn_started", turn_id: payload.turn_id },
     active("thinking")
   ]

@@ -9,6 +9,7 @@ import type { AgentId, CallId } from "../../rune/Ids.ts"
 import type { Attachment, Content, ErrorInfo } from "../../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../../rune/kinds/tool.ts"
 import type { AssistantItem } from "../../rune/kinds/turn.ts"
+import { canonicalJson } from "../Canonical.ts"
 import { effectsText, shortened } from "../evolve/DoneEffects.ts"
 import { limits } from "../MachineLimits.ts"
 import type { AgentState, CallRecord, ConversationState, DeepReadonly, TranscriptItem } from "../State.ts"
@@ -34,7 +35,7 @@ export type RequestMessage =
       readonly role: "user"
       readonly content: Content
       readonly from_agent_id?: AgentId
-      /** Nobody's input: what has changed where the agent works. */
+      /** Nobody's input: what has changed where the agent works, or what a person had run again. */
       readonly note?: true
     }
   | { readonly role: "assistant"; readonly parts: ReadonlyArray<AssistantPart> }
@@ -160,6 +161,17 @@ const partsOf = (assembly: Assembly, entry: AssistantEntry): ReadonlyArray<Assis
   return parts
 }
 
+/** Told as what happened beside the conversation: the model did not ask for it. */
+const addRerun = (assembly: Assembly, entry: AssistantEntry): void => {
+  for (const record of entry.calls) {
+    const { attachments = [], content } = answerOf(record, isRefused(assembly, entry))
+    const args = shortened(canonicalJson(record.arguments), limits.effectArgumentsCharsMax)
+    const text = `[A person had the call ${record.tool_name} ${args} run again. Its result:]\n${content}`
+    const said = attachments.length === 0 ? text : [{ type: "text" as const, text }, ...attachments]
+    assembly.messages.push({ role: "user", content: said, note: true })
+  }
+}
+
 const addAssistant = (assembly: Assembly, entry: AssistantEntry): void => {
   const parts = partsOf(assembly, entry)
   // Thoughts alone are no message to a provider.
@@ -195,7 +207,8 @@ const unfitNote = (content: Content): string => {
 const addItem = (assembly: Assembly, item: TranscriptItem): void => {
   switch (item.type) {
     case "assistant":
-      addAssistant(assembly, item)
+      if (item.rerun === true) addRerun(assembly, item)
+      else addAssistant(assembly, item)
       return
     case "summary":
       addSummary(assembly, item.content)

@@ -344,7 +344,11 @@ const steps: { readonly [K in KindIn<"state_events">]: StepOf<K> } = {
   "session.closed": sessionMoves,
   "session.archived": sessionMoves,
   "session.restored": sessionMoves,
-  "turn.started": moves("CallingLlm", "user_input"),
+  "turn.started": (projection, rune) => {
+    const { target } = rune.payload
+    const reason = target === undefined ? "user_input" : "retry_timeout"
+    return moves(retryKinds[target?.type ?? "llm"], reason)(projection, rune)
+  },
   "turn.model_requested": requested,
   "turn.assistant_delta": streams,
   "turn.reasoning_delta": streams,
@@ -353,7 +357,7 @@ const steps: { readonly [K in KindIn<"state_events">]: StepOf<K> } = {
   "turn.tools_finished": toolsFinished,
   "turn.hooks_finished": (projection, rune) => {
     forget(projection, rune)
-    return moves("CallingLlm", "hooks_completed")(projection, rune)
+    return rune.payload.ends_turn === true ? [] : moves("CallingLlm", "hooks_completed")(projection, rune)
   },
   "turn.completed": completed,
   "turn.interrupted": interrupted,

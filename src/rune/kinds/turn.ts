@@ -119,6 +119,8 @@ export const turnKinds = [
       input: Content,
       queued_event_ids: Schema.optionalKey(Schema.Array(EventId)),
       retry_of: Schema.optionalKey(TurnId),
+      /** A person has a run of that turn done again: the turn begins with it, and not with a model call. */
+      target: Schema.optionalKey(RetryTarget),
       principal: Schema.optionalKey(Schema.String)
     })
   }),
@@ -192,7 +194,9 @@ export const turnKinds = [
     payload: Schema.Struct({
       summaries: Schema.Array(
         Schema.Struct({ hook_run_id: HookRunId, hook_name: Schema.String, status: Schema.String })
-      )
+      ),
+      /** The model has answered this batch before: it is not asked again. */
+      ends_turn: Schema.optionalKey(Schema.Boolean)
     })
   }),
   defineKind("turn.completed", {

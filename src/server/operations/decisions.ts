@@ -36,5 +36,6 @@ export const decisionHandlers: HandlersOf<"approval" | "attention" | "turn" | "h
     ),
   "turn.retry": ({ agent_id, conversation_id: id }) =>
     change(id, { _tag: "RetryTurn", ...(agent_id === undefined ? {} : { agent_id }) }),
-  "hook.retry": ({ conversation_id: id, hook_run_id }) => change(id, { _tag: "RetryHook", hook_run_id })
+  "hook.retry": ({ conversation_id: id, ...run }) =>
+    CurrentOperation.use(({ principal }) => change(id, { _tag: "RetryHook", ...run, principal: principal.name }))
 }

@@ -118,5 +118,6 @@ const takeResult: Handler<"tool.result"> = (fields) =>
 export const toolHandlers: HandlersOf<"tool"> = {
   "tool.register": registerTools,
   "tool.result": takeResult,
-  "tool.retry": ({ call_id, conversation_id: id }) => change(id, { _tag: "RetryCall", call_id })
+  "tool.retry": ({ conversation_id: id, ...run }) =>
+    CurrentOperation.use(({ principal }) => change(id, { _tag: "RetryCall", ...run, principal: principal.name }))
 }

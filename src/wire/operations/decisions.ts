@@ -66,16 +66,18 @@ export const decisionOperations = [
     name: "tool.retry",
     role: "operator",
     mutates: true,
-    input: { ...conversation, call_id: CallId },
+    input: { ...conversation, call_id: CallId, repeat_effect: optional(Schema.Boolean) },
     answer: Changed,
-    about: "Runs a call of a tool again, at once."
+    about:
+      "Runs a call again: one that waits for its retry at once, one of a turn that is over in a new turn. What may have taken effect needs `repeat_effect`."
   }),
   defineOperation({
     name: "hook.retry",
     role: "operator",
     mutates: true,
-    input: { ...conversation, hook_run_id: HookRunId },
+    input: { ...conversation, hook_run_id: HookRunId, repeat_effect: optional(Schema.Boolean) },
     answer: Changed,
-    about: "Runs a hook again, at once."
+    about:
+      "Runs a hook again: one that waits for its retry at once, one of a turn that is over in a new turn, with those it kept from running. What may have taken effect needs `repeat_effect`."
   })
 ] as const

@@ -14,7 +14,7 @@ import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
 import type { SandboxPort } from "../sandbox/SandboxPort.ts"
 import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
 import { Git } from "../tool/builtin/git/Git.ts"
-import type { Input, Tool } from "../tool/Tool.ts"
+import { accessOf, type Input, type Tool } from "../tool/Tool.ts"
 
 export interface InstructionOptions {
   readonly dataDirectory: string
@@ -39,7 +39,7 @@ export interface PromptParts {
 const pathsOf = (tool: Tool | undefined, input: unknown): ReadonlyArray<string> => {
   const isInput = typeof input === "object" && input !== null && !Array.isArray(input)
   if (tool === undefined || !isInput) return []
-  const { reads = [], writes = [] } = tool.access(input as Input)
+  const { reads = [], writes = [] } = accessOf(tool, input as Input) ?? {}
   return [...writes, ...reads].filter((path) => typeof path === "string" && !path.includes("\0"))
 }
 

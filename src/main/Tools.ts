@@ -20,10 +20,7 @@ import { makeProcesses } from "../sandbox/process/Processes.ts"
 import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
 import type { SandboxPort } from "../sandbox/SandboxPort.ts"
 import { type WorkspaceCheck, workspaceCheck } from "../sandbox/WorkspaceCheck.ts"
-import { workspaceTools } from "../tool/builtin/Builtin.ts"
-import { makeFetchUrl } from "../tool/builtin/fetch/FetchUrl.ts"
-import { makeAskUser } from "../tool/builtin/question/AskUser.ts"
-import { makeBash } from "../tool/builtin/shell/Bash.ts"
+import { builtinTools } from "../tool/builtin/Builtin.ts"
 import type { BlobPort } from "../tool/Output.ts"
 import { fixedSource } from "../tool/Source.ts"
 import type { ToolSource } from "../tool/Tool.ts"
@@ -132,20 +129,19 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
   const { beforeCall, dataDirectory, notices, onPolicyUnreadable, rules, secrets, sources = [] } = options
   const blobs = secrets === undefined ? options.blobs : maskedBlobs(options.blobs, secrets)
   const [sandbox, processes] = await openProcesses(options)
-  const bash = makeBash({ processes, blobs })
-  notices?.subscribe({
-    name: "shell sessions",
-    appended: (conversationId, runes) => {
-      if (runes.some(({ kind }) => kind === "session.closing")) void bash.closeConversation(conversationId)
-    }
-  })
   const heard = onPolicyUnreadable === undefined ? {} : { onUnreadable: onPolicyUnreadable }
   const book = openPolicyFile({ path: join(dataDirectory, "policy.json"), nowMs: () => Date.now(), ...heard })
   const { homeDirectory: home, variables } = options.environment
   const path = variables["PATH"] ?? ""
   const check = workspaceCheck({ home })
-  const files = workspaceTools({ ownDirectories: [dataDirectory], blobs, processes, path, home, check })
-  const own = [...files, bash.tool, makeFetchUrl(), makeAskUser()]
+  const builtin = builtinTools({ ownDirectories: [dataDirectory], blobs, processes, path, home, check })
+  const { tools: own } = builtin
+  notices?.subscribe({
+    name: "shell sessions",
+    appended: (conversationId, runes) => {
+      if (runes.some(({ kind }) => kind === "session.closing")) void builtin.closeConversation(conversationId)
+    }
+  })
   const names = new Set([...own, ...agentTools].map(({ name }) => name))
   const extensions = options.extend?.({
     processes,
@@ -185,7 +181,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     close: async () => {
       await janitor?.close()
       await extensions?.close()
-      await bash.close()
+      await builtin.close()
       await processes.close()
     }
   }

@@ -27,8 +27,17 @@ export interface Tool extends ToolFacts {
   readonly sandboxed?: boolean
   readonly access: (input: Input) => Access
   /** What a person is shown before deciding: title, detail, and the difference an edit would make. */
-  readonly preview: (input: Input, place: WorkspaceChoice) => Promise<ShownAs>
+  readonly preview: (input: Input, place: WorkspaceChoice) => Effect.Effect<ShownAs>
   readonly run: (input: Input, context: ToolContext) => Effect.Effect<ToolOutcome>
+}
+
+/** What a call would touch; nothing when its arguments do not tell, as those of an approver or of an old log may not. */
+export const accessOf = (tool: Pick<Tool, "access">, input: Input): Access | undefined => {
+  try {
+    return tool.access(input)
+  } catch {
+    return undefined
+  }
 }
 
 /** Where tools come from. The list may differ by conversation and agent, and may change while it runs. */

@@ -5,7 +5,6 @@ import { Readable } from "node:stream"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Access } from "../contract/ToolAccess.ts"
 import { unknownDefinition } from "../contract/ToolAccess.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -22,7 +21,7 @@ import { definitionOf } from "./Definition.ts"
 import { type KeepMedia, withMediaKept } from "./Media.ts"
 import { type BlobPort, fitOutput } from "./Output.ts"
 import { selectionOf } from "./Selection.ts"
-import type { Input, Tool, ToolSource } from "./Tool.ts"
+import { accessOf, type Input, type Tool, type ToolSource } from "./Tool.ts"
 import { limits } from "./ToolLimits.ts"
 import type { Asking, Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
 
@@ -44,15 +43,6 @@ export interface RouterOptions {
 }
 
 const inputOf = (call: CallState): Input => (call.arguments ?? {}) as Input
-
-/** Tools are asked with arguments that nobody checked yet when those were changed by an approver. */
-const accessOf = (tool: Tool, call: CallState): Access | undefined => {
-  try {
-    return tool.access(inputOf(call))
-  } catch {
-    return undefined
-  }
-}
 
 /** Where a call works, and whether somebody means it. */
 const choiceOf = (
@@ -291,7 +281,7 @@ class Router implements ToolPort {
 
   private evaluate(state: ConversationState, call: CallState, tool: Tool): PolicyVerdict {
     const { policy } = state.session.config
-    const access = accessOf(tool, call)
+    const access = accessOf(tool, inputOf(call))
     if (access === undefined) return { verdict: "deny", reason: `${tool.name}: its arguments do not tell what it does` }
     const definition = definitionOf(tool)
     const question: PolicyQuestion = {
@@ -321,7 +311,7 @@ class Router implements ToolPort {
     if (tool.sandboxed === true) return { level: this.options.sandbox.level, network, roots }
     if (tool.approval === "never") return { level: "in_process", network: false, roots: [] }
     if (tool.provenance === "builtin") {
-      return accessOf(tool, call)?.url === undefined
+      return accessOf(tool, inputOf(call))?.url === undefined
         ? { level: "path_checks", network: false, roots }
         : { level: "address_checks", network: true, roots: [] }
     }
@@ -361,7 +351,7 @@ const withinBounds = ({ detail, diff, title, ...rest }: ShownAs): ShownAs => ({
 /** What would happen, as far as it can be told in time: a question is asked in any case. */
 const previewOf = (tool: Tool, input: Input, place: WorkspaceChoice): Effect.Effect<ShownAs> => {
   const plain: ShownAs = { title: tool.name, detail: JSON.stringify(input, null, 2) }
-  return Effect.promise(() => tool.preview(input, place)).pipe(
+  return Effect.suspend(() => tool.preview(input, place)).pipe(
     Effect.timeoutOption(limits.previewMsMax),
     Effect.map(Option.getOrElse(() => plain)),
     Effect.catchCause((cause) => {

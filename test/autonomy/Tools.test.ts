@@ -19,7 +19,7 @@ import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { TestRunner } from "../support/autonomy/workplace.ts"
 import { leadId, PlanStory, planId, task } from "../support/planStory.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"
-import { authorizeCall, runCall, runTool, type TestContext } from "../support/tool/runTool.ts"
+import { authorizeCall, previewOf, runCall, runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const tools: Tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 1_763_251_300_000 }
 
@@ -479,7 +479,9 @@ describe("agents that need help", () => {
 
   it("show what they are about to do, and touch nothing that a policy guards", async () => {
     expect(spawnAgent.access({})).toEqual({})
-    expect(await spawnAgent.preview({ message: "x" }, { workspace: undefined })).toMatchObject({ title: "spawn_agent" })
+    expect(await previewOf(spawnAgent, { message: "x" }, { workspace: undefined })).toMatchObject({
+      title: "spawn_agent"
+    })
     expect(agentTools.map((one) => [one.approval, one.mutating])).toEqual(Array(3).fill(["never", false]))
   })
 })

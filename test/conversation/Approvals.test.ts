@@ -110,7 +110,7 @@ const bash: Tool = {
   provenance: "builtin",
   sandboxed: true,
   access: ({ command }) => ({ command: String(command) }),
-  preview: async ({ command }) => ({ title: String(command) }),
+  preview: ({ command }) => Effect.succeed({ title: String(command) }),
   run: () => Effect.succeed({ status: "success", output: "" })
 }
 

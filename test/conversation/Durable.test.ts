@@ -112,7 +112,7 @@ describe("a hook before a call", () => {
     mutating: true,
     provenance: "builtin",
     access: () => ({}),
-    preview: async () => ({ title: "write" }),
+    preview: () => Effect.succeed({ title: "write" }),
     run: () => Effect.succeed({ status: "success", output: "" })
   }
   const ended: ProgramEnded = { exit_code: 0, signal: null, aborted: false, stdout: "", stderr: "", output: "" }

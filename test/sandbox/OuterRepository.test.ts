@@ -9,7 +9,7 @@ import { makeGit } from "#src/autonomy/Git.ts"
 import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import type { ProcessEnded } from "#src/sandbox/process/ProcessPort.ts"
-import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import { builtinTools } from "#src/tool/builtin/Builtin.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { reportCount } from "../support/counts.ts"
 import { requirePart } from "../support/require.ts"
@@ -90,13 +90,13 @@ const layouts: Readonly<Record<string, () => Layout>> = {
 }
 
 const toolNamed = (name: string): Tool =>
-  workspaceTools({
+  builtinTools({
     ownDirectories: [ground.data],
     blobs: memoryBlobs(),
     processes: ground.processes,
     path: process.env["PATH"] ?? "",
     home: place.outside
-  }).find((tool) => tool.name === name)!
+  }).tools.find((tool) => tool.name === name)!
 
 const callTool = (workspace: string, name: string, input: Input = {}) =>
   runTool(toolNamed(name), input, { ...place.context(), workspace })

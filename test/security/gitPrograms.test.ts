@@ -17,7 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
 import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
-import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import { builtinTools } from "#src/tool/builtin/Builtin.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { reportCount } from "../support/counts.ts"
 import { requirePart } from "../support/require.ts"
@@ -110,7 +110,7 @@ const bitten = (...commands: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArra
 }
 
 const callTool = async (name: string, input: Input, processes = ground.processes) => {
-  const tools = workspaceTools({ ownDirectories: [], blobs, processes, path: "", home: place.outside })
+  const tools = builtinTools({ ownDirectories: [], blobs, processes, path: "", home: place.outside }).tools
   const tool = tools.find((one) => one.name === name)!
   return runTool(tool, input, place.context())
 }
@@ -470,9 +470,9 @@ describe("a tool that reads", () => {
     writeFileSync(join(place.workspace, "part", "inside.txt"), "inside\n")
     change("secret\n")
     const part = { ...place.context(), workspace: join(place.workspace, "part") }
-    const tools = workspaceTools({
+    const tools = builtinTools({
       ...{ ownDirectories: [], blobs, processes: ground.processes, path: "", home: place.outside }
-    })
+    }).tools
     const ask = (name: string, input: Input) => runTool(tools.find((tool) => tool.name === name)!, input, part)
     expect((await ask("git_status", {})).output).toBe("## main\n?? inside.txt\n")
     expect((await ask("git_diff", {})).output).toBe("no differences")
@@ -557,13 +557,13 @@ describe("a repository that lies outside of the workspace", () => {
     expect(marks()).toEqual(expect.arrayContaining(["clean", "fsmonitor", "hook-pre-commit", "textconv"]))
     forget()
     write("three\n")
-    const tools = workspaceTools({
+    const tools = builtinTools({
       ownDirectories: [],
       blobs,
       processes: ground.processes,
       path: "",
       home: place.outside
-    })
+    }).tools
     const said: Array<string> = []
     for (const [name, input] of inputs) {
       const tool = tools.find((one) => one.name === name)!

@@ -2,13 +2,13 @@
 // and permissions bound to a definition depend on it. A wanted change: record it with ECHS_RECORD=1.
 import { readFileSync, writeFileSync } from "node:fs"
 import { expect, test } from "vitest"
-import { builtinTools } from "../support/tool/builtinTools.ts"
+import { toolsOfAgents } from "../support/tool/toolsOfAgents.ts"
 
 const golden = new URL("./descriptions.golden.jsonl", import.meta.url)
 
 /** One tool a line, keys in the order in which they are sent. */
 const recorded = (): string =>
-  builtinTools()
+  toolsOfAgents()
     .map(({ approval, description, effect_class, mutating, name, parameters, provenance, sandboxed, timeout_ms }) =>
       JSON.stringify({
         name,

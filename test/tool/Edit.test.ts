@@ -9,6 +9,7 @@ import { editFileTool } from "#src/tool/builtin/edit/Edit.ts"
 import { replaceFile } from "#src/tool/builtin/files/Replace.ts"
 import { requireTextFile } from "#src/tool/builtin/files/TextFile.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
+import { previewOf } from "../support/tool/runTool.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -101,7 +102,7 @@ describe("an edit", () => {
   it("is shown as a difference before it is decided about", async () => {
     put(code)
     const input = { path: "a.ts", old_text: "one() {\n  return 1", new_text: "one() {\n  return 7" }
-    expect(await tool.preview(input, { workspace: place.workspace })).toEqual({
+    expect(await previewOf(tool, input, { workspace: place.workspace })).toEqual({
       title: "edit a.ts",
       diff: "--- a/a.ts\n+++ b/a.ts\n@@ -1,5 +1,5 @@\n function one() {\n-  return 1\n+  return 7\n }\n \n function two() {\n"
     })

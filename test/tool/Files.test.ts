@@ -13,7 +13,7 @@ import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import type { Input } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
-import { runTool } from "../support/tool/runTool.ts"
+import { previewOf, runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -272,7 +272,7 @@ describe("a listing", () => {
 describe("a question about a write", () => {
   it("shows the difference to what is there", async () => {
     const preview = (content: string) =>
-      writeFileTool({ door }).preview({ path: "sub/a.txt", content }, { workspace: place.workspace })
+      previewOf(writeFileTool({ door }), { path: "sub/a.txt", content }, { workspace: place.workspace })
     expect(await preview("one\n")).toEqual({
       title: "write a new file sub/a.txt",
       diff: "--- /dev/null\n+++ b/sub/a.txt\n@@ -0,0 +1 @@\n+one\n"

@@ -5,14 +5,14 @@ import { execFileSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeEach, describe, expect, it } from "vitest"
-import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import { builtinTools } from "#src/tool/builtin/Builtin.ts"
 import { builtinLimits } from "#src/tool/builtin/BuiltinLimits.ts"
 import { identityIn } from "#src/tool/builtin/git/Git.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { requirePart } from "../support/require.ts"
 import { bubblewrap } from "../support/sandbox.ts"
 import { searchPath, useProcesses } from "../support/tool/processes.ts"
-import { runTool } from "../support/tool/runTool.ts"
+import { previewOf, runTool } from "../support/tool/runTool.ts"
 import { memoryBlobs, usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -20,7 +20,7 @@ const processes = useProcesses()
 const blobs = memoryBlobs()
 
 const toolNamed = (name: string): Tool =>
-  workspaceTools({ ownDirectories: [place.data], blobs, processes, path: searchPath, home: place.outside }).find(
+  builtinTools({ ownDirectories: [place.data], blobs, processes, path: searchPath, home: place.outside }).tools.find(
     (tool) => tool.name === name
   )!
 const run = (name: string, input: Input = {}) => place.run(toolNamed(name), input)
@@ -286,20 +286,21 @@ describe("what the policy is told", () => {
     expect(access({})).toEqual({ reads: ["."], below: true })
     expect(access({ paths: [] })).toEqual({ reads: ["."], below: true })
     expect(access({ paths: ["a.txt"] })).toEqual({ reads: ["a.txt"], below: true })
-    expect(toolNamed("git_commit").access({ paths: [] })).toEqual({ writes: ["."] })
+    expect(toolNamed("git_commit").access({ message: "m", paths: [] })).toEqual({ writes: ["."] })
   })
 
   it("is that a commit runs programs, when hooks of the repository shall run", () => {
     const { access } = toolNamed("git_commit")
-    expect(access({ paths: ["a.txt"], run_hooks: false })).toEqual({ writes: ["a.txt"] })
+    expect(access({ message: "m", paths: ["a.txt"], run_hooks: false })).toEqual({ writes: ["a.txt"] })
     const withHooks = { writes: ["a.txt"], command: "git commit", stateful: true }
-    expect(access({ paths: ["a.txt"], run_hooks: true })).toEqual(withHooks)
+    expect(access({ message: "m", paths: ["a.txt"], run_hooks: true })).toEqual(withHooks)
   })
 })
 
 describe("a question about a commit", () => {
   it("shows message, paths and whether hooks run", async () => {
-    const preview = await toolNamed("git_commit").preview(
+    const preview = await previewOf(
+      toolNamed("git_commit"),
       { message: "why", paths: ["a.txt", "b.txt"], run_hooks: true },
       { workspace: place.workspace }
     )

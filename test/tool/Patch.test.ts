@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest"
 import { applyPatchTool } from "#src/tool/builtin/edit/ApplyPatch.ts"
 import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
+import { previewOf } from "../support/tool/runTool.ts"
 import { usePlace } from "../support/tool/ToolPlace.ts"
 
 const place = usePlace()
@@ -273,7 +274,7 @@ describe("a question about a patch", () => {
   it("shows the difference of every file", async () => {
     write("a.txt", "one\ntwo\n")
     const patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+TWO\n*** Add File: b.txt\n+b\n*** End Patch"
-    expect(await tool.preview({ patch }, { workspace: place.workspace })).toEqual({
+    expect(await previewOf(tool, { patch }, { workspace: place.workspace })).toEqual({
       title: "apply a patch to 2 files",
       detail: "changed a.txt\nadded b.txt",
       diff: "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+b\n"

@@ -63,7 +63,7 @@ test("what an interrupted tool tells passes the router without its secrets", asy
     mutating: false,
     provenance: "builtin",
     access: () => ({}),
-    preview: async () => ({ title: "slow" }),
+    preview: () => Effect.succeed({ title: "slow" }),
     run: (_input, given) => promisedOutcome(given, afterAbort({ status: "cancelled", output: "key hunter2hunter2" }))
   }
   const router = makeRouter({

@@ -26,7 +26,7 @@ const toolNamed = (name: string, more: Partial<Tool> = {}): Tool => ({
   mutating: false,
   provenance: "builtin",
   access: ({ path }) => ({ reads: [String(path)] }),
-  preview: async ({ path }) => ({ title: `${name} ${String(path)}`, diff: "a diff" }),
+  preview: ({ path }) => Effect.succeed({ title: `${name} ${String(path)}`, diff: "a diff" }),
   run: () => Effect.succeed({ status: "success", output: name }),
   ...more
 })
@@ -149,7 +149,7 @@ describe("a question", () => {
   })
 
   it("comes although its preview fails", async () => {
-    const broken = { ...change, preview: () => Promise.reject(new Error("no such file")) }
+    const broken = { ...change, preview: () => Effect.die(new Error("no such file")) }
     const verdict = await authorize(broken)
     expect(verdict).toMatchObject({ _tag: "Ask", shown_as: { title: "change" } })
     expect(JSON.stringify(verdict)).toContain("no preview: no such file")
@@ -167,7 +167,10 @@ describe("a question", () => {
 
   it("shows no more than fits", async () => {
     const long = "x".repeat(limits.shownDiffCharsMax + 7)
-    const verdict = await authorize({ ...change, preview: async () => ({ title: "t", diff: long, detail: long }) })
+    const verdict = await authorize({
+      ...change,
+      preview: () => Effect.succeed({ title: "t", diff: long, detail: long })
+    })
     const shown = (verdict as { shown_as: { diff: string; detail: string } }).shown_as
     expect(shown.diff.endsWith("x\n… 7 characters more")).toBe(true)
     expect(shown.detail.length).toBeLessThan(limits.shownDetailCharsMax + 100)

@@ -17,7 +17,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
+import { builtinTools } from "#src/tool/builtin/Builtin.ts"
 import type { Means } from "#src/tool/builtin/Workspace.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import { count, reportCount } from "../support/counts.ts"
@@ -34,7 +34,8 @@ const outside = (...parts: ReadonlyArray<string>): string => join(place.outside,
 /** How paths are held in the tests that run now. */
 let means: Means = "handles"
 const toolsWith = (own: string) =>
-  workspaceTools({ ownDirectories: [own], blobs: undefined, processes, path: searchPath, home: place.outside, means })
+  builtinTools({ ownDirectories: [own], blobs: undefined, processes, path: searchPath, home: place.outside, means })
+    .tools
 const toolNamed = (name: string): Tool => toolsWith(place.data).find((tool) => tool.name === name)!
 const run = (name: string, input: Input) => place.run(toolNamed(name), input)
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { ConversationState } from "#src/machine/State.ts"
 import { answerIssue, makeAskUser } from "#src/tool/builtin/question/AskUser.ts"
-import { runTool, type TestContext } from "../support/tool/runTool.ts"
+import { previewOf, runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const tool = makeAskUser()
 
@@ -44,10 +44,10 @@ describe("ask_user", () => {
   })
 
   it("shows the question and what can be chosen", async () => {
-    const shown = await tool.preview({ question: "Which?", options: ["a", "b"] }, { workspace: undefined })
+    const shown = await previewOf(tool, { question: "Which?", options: ["a", "b"] }, { workspace: undefined })
     expect(shown).toEqual({ title: "Which?", detail: "- a\n- b" })
-    expect(await tool.preview({ question: "Why?" }, { workspace: undefined })).toEqual({ title: "Why?" })
+    expect(await previewOf(tool, { question: "Why?" }, { workspace: undefined })).toEqual({ title: "Why?" })
     expect(tool).toMatchObject({ approval: "always", mutating: false, effect_class: "pure" })
-    expect(tool.access({})).toEqual({})
+    expect(tool.access({ question: "Why?" })).toEqual({})
   })
 })

@@ -1,5 +1,6 @@
 // What the tools of this folder have in common: they talk to ECHS itself and to nothing else, so no policy stands in
 // their way, and what is wrong with a call is told to the model in words it can act on.
+import * as Effect from "effect/Effect"
 import { errorInfo } from "../../machine/ErrorTable.ts"
 import type { ErrorInfo } from "../../rune/kinds/shared.ts"
 import { promisedOutcome } from "../../tool/PromiseWork.ts"
@@ -42,5 +43,5 @@ export const ownTool = (spec: Spec): Tool => ({
   approval: "never",
   access: () => ({}),
   run: (input, context) => promisedOutcome(context, (signaled) => spec.run(input, signaled)),
-  preview: async (input) => ({ title: spec.name, detail: JSON.stringify(input, null, 2) })
+  preview: (input) => Effect.succeed({ title: spec.name, detail: JSON.stringify(input, null, 2) })
 })

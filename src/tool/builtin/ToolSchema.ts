@@ -1,45 +1,38 @@
-// What the definitions of built-in tools have in common: schemas of arguments, reading arguments that were checked, and
-// the facts of tools that only look and of tools that write.
-
+// What the definitions of built-in tools have in common: schemas of arguments, the facts of tools that only read, and the
+// way to the workspace of a conversation.
+import * as Schema from "effect/Schema"
 import type { WorkspaceChoice } from "../../sandbox/WorkspaceCheck.ts"
 import type { Tool } from "../Tool.ts"
 import { builtinLimits } from "./BuiltinLimits.ts"
 import { Workspace, type WorkspaceOptions } from "./Workspace.ts"
 
-export const text = (description: string, more: Readonly<Record<string, unknown>> = {}) => ({
-  type: "string",
-  description,
-  ...more
-})
-export const flag = (description: string) => ({ type: "boolean", description })
-export const whole = (description: string, range: { readonly minimum: number; readonly maximum?: number }) => ({
-  type: "integer",
-  description,
-  ...range
-})
+/** An argument that may be left out. */
+export const optional = <S extends Schema.Top>(schema: S): Schema.optionalKey<S> => Schema.optionalKey(schema)
 
-export const takes = (properties: Readonly<Record<string, unknown>>, required: ReadonlyArray<string>) => ({
-  type: "object",
-  properties,
-  required,
-  additionalProperties: false
-})
+export const text = (description: string) => Schema.String.annotate({ description })
 
-export const aPath = (description: string) => text(description, { minLength: 1 })
+export const boundedText = (description: string, { maxLength }: { readonly maxLength: number }) =>
+  text(description).check(Schema.isMinLength(1), Schema.isMaxLength(maxLength))
+
+export const aPath = (description: string) => text(description).check(Schema.isMinLength(1))
+
+export const flag = (description: string) => Schema.Boolean.annotate({ description })
+
+/** A whole number within bounds. The description goes on the number itself: models see it before the bounds. */
+export const whole = (
+  description: string,
+  { maximum, minimum }: { readonly minimum: number; readonly maximum?: number }
+) => {
+  const number = Schema.Number.annotate({ description }).check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(minimum))
+  return maximum === undefined ? number : number.check(Schema.isLessThanOrEqualTo(maximum))
+}
 
 /** Changes nothing; may run beside others and again. */
 export const looks = {
   effect_class: "pure",
   mutating: false,
-  timeout_ms: builtinLimits.fileTimeoutMs,
-  provenance: "builtin"
+  timeout_ms: builtinLimits.fileTimeoutMs
 } as const satisfies Partial<Tool>
-
-/** Arguments as the schema has them, where an approver may have left them out. */
-export const asText = (value: unknown, otherwise = ""): string => (typeof value === "string" ? value : otherwise)
-export const asNumber = (value: unknown, otherwise: number): number => (typeof value === "number" ? value : otherwise)
-export const asList = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 
 /** How the tools of a server reach the workspace of a conversation. */
 export interface WorkspaceAccess {

@@ -64,7 +64,7 @@ const questionTool = (server: string): Tool => ({
   provenance: "mcp",
   approval: "always",
   access: () => ({}),
-  preview: async () => ({ title: `the MCP server ${server} asks` }),
+  preview: () => Effect.succeed({ title: `the MCP server ${server} asks` }),
   run: () =>
     Effect.succeed({
       status: "error",
@@ -245,10 +245,11 @@ export class McpTools implements ToolSource {
       ...(offered === undefined ? {} : { isUnknown: true }),
       ...(settings.timeoutMs === undefined ? {} : { timeout_ms: settings.timeoutMs }),
       access: () => ({}),
-      preview: async (input) => ({
-        title: `${info.title ?? info.name} of the MCP server ${settings.name}`,
-        detail: JSON.stringify(input, null, 2)
-      }),
+      preview: (input) =>
+        Effect.succeed({
+          title: `${info.title ?? info.name} of the MCP server ${settings.name}`,
+          detail: JSON.stringify(input, null, 2)
+        }),
       run: (input, context) =>
         promisedOutcome(context, (signaled) =>
           connection.call({ name, effect_class: effectClassOf(info) }, input, signaled)

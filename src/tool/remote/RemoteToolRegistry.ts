@@ -2,6 +2,7 @@
 // results; whoever goes away has a while to come back, and takes up the calls that wait. A tool belongs to the principal
 // that registered it, and its results are taken from the connection that registered it last.
 
+import * as Effect from "effect/Effect"
 import { unknownDefinition } from "../../contract/ToolAccess.ts"
 import type { CallState, ConversationState } from "../../machine/State.ts"
 import { runsInClient } from "../../machine/view/Select.ts"
@@ -192,7 +193,7 @@ export class RemoteToolRegistry implements ToolSource {
       provenance: "remote",
       ...(principal === undefined ? { isUnknown: true } : { origin: `a client of ${principal}` }),
       access: () => ({}),
-      preview: async (input) => ({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
+      preview: (input) => Effect.succeed({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
       run: (input, context) => promisedOutcome(context, (signaled) => this.run(spec, input, signaled))
     }
   }

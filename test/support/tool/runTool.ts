@@ -4,6 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { CallState, ConversationState } from "#src/machine/State.ts"
+import type { ShownAs } from "#src/rune/kinds/tool.ts"
 import type { Input, Tool } from "#src/tool/Tool.ts"
 import type { ToolContext, ToolOutcome, ToolPort } from "#src/tool/ToolPort.ts"
 
@@ -27,6 +28,10 @@ const ended = async (
 
 export const runTool = (tool: Pick<Tool, "run">, input: Input, context: TestContext): Promise<ToolOutcome> =>
   ended((given) => tool.run(input, given), context)
+
+/** What a person is shown of a call. */
+export const previewOf = (tool: Pick<Tool, "preview">, ...call: Parameters<Tool["preview"]>): Promise<ShownAs> =>
+  Effect.runPromise(tool.preview(...call))
 
 export const runCall = (
   port: Pick<ToolPort, "run">,

@@ -11,7 +11,7 @@ import type { Input } from "#src/tool/Tool.ts"
 import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { requirePart } from "../../support/require.ts"
 import { bubblewrap, type Ground, makeGround } from "../../support/sandbox.ts"
-import { runTool, type TestContext } from "../../support/tool/runTool.ts"
+import { previewOf, runTool, type TestContext } from "../../support/tool/runTool.ts"
 import { type World, worlds } from "../../support/worlds.ts"
 
 let ground: Ground
@@ -115,14 +115,14 @@ describe.each(worlds)("a command, $name", (world) => {
   })
 
   const meaningless: Readonly<Record<string, readonly [Input, RegExp]>> = {
-    "a command that is no text": [{ command: 1 }, /command must be text/],
+    "a command that is no text": [{ command: 1 }, /Expected string at \["command"\]/],
     "a command of spaces": [{ command: "  " }, /must not be empty/],
     "a NUL character": [{ command: "a\0b" }, /NUL/],
     "a command that is too long": [{ command: "x".repeat(shellLimits.commandCharsMax + 1) }, /at most/],
     "no time at all": [{ command: "true", timeout_ms: 0 }, /whole number/],
     "half a millisecond": [{ command: "true", timeout_ms: 1.5 }, /whole number/],
     "more time than there is": [{ command: "true", timeout_ms: shellLimits.commandMsMax + 1 }, /whole number/],
-    "a network that is no yes or no": [{ command: "true", network: "yes" }, /true or false/],
+    "a network that is no yes or no": [{ command: "true", network: "yes" }, /Expected boolean at \["network"\]/],
     "input for nobody": [{ input: "x" }, /need the name of a session/],
     "closing nothing": [{ close: true }, /need the name of a session/],
     "a session without a name": [{ session: "" }, /must have a name/],
@@ -147,14 +147,14 @@ describe.each(worlds)("a command, $name", (world) => {
   })
 
   it("tells the policy what it would do, and a person the same", async () => {
-    const { access, preview } = bash.tool
+    const { access } = bash.tool
     expect(access({ command: "ls", network: true })).toEqual({ command: "ls", network: true })
     expect(access({ command: "ls", session: "s" })).toEqual({ command: "ls", stateful: true })
     expect(access({ session: "s", input: "rm" })).toEqual({})
     expect(access({ session: "s", input: "rm", network: true })).toEqual({ network: true })
     for (const input of [{}, { session: "s" }, { session: "s", close: true }])
       expect(access(input)).toEqual({ control: true })
-    expect(await preview({ command: "ls", network: true }, { workspace: "/w" })).toEqual({
+    expect(await previewOf(bash.tool, { command: "ls", network: true }, { workspace: "/w" })).toEqual({
       title: "run a command",
       detail: "ls",
       workspace: "/w",

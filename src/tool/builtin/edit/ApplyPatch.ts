@@ -1,14 +1,16 @@
 // `apply_patch`: changes to several files that are made together or not at all. Every hunk is tried before anything is
 // written; when a write fails half-way, what was written is put back.
-
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { removeFile, replaceFile } from "../files/Replace.ts"
 import { readTextFile, type TextFile } from "../files/TextFile.ts"
-import { asText, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
+import { text, type WorkspaceAccess } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import { unifiedDiff } from "./Diff.ts"
@@ -23,8 +25,11 @@ interface Planned {
   after: string | undefined
 }
 
-const filesOf = (input: Input): ReadonlyArray<FilePatch> =>
-  readPatch(asText(input["patch"]), { unified: readUnified, marked: readMarked })
+const input = Schema.Struct({ patch: text("the patch") })
+type PatchInput = typeof input.Type
+
+const filesOf = ({ patch }: PatchInput): ReadonlyArray<FilePatch> =>
+  readPatch(patch, { unified: readUnified, marked: readMarked })
 
 /** What a patch would make of the files, without touching them. */
 class Plan {
@@ -84,9 +89,9 @@ class Plan {
   }
 }
 
-const planOf = async (workspace: Workspace, input: Input): Promise<ReadonlyArray<Planned>> => {
+const planOf = async (workspace: Workspace, given: PatchInput): Promise<ReadonlyArray<Planned>> => {
   const plan = new Plan(workspace)
-  for (const file of filesOf(input)) await plan.take(file)
+  for (const file of filesOf(given)) await plan.take(file)
   if (plan.problems.length > 0)
     throw new ToolFailure(
       "patch_failed",
@@ -123,8 +128,8 @@ const undo = async (workspace: Workspace, written: ReadonlyArray<Planned>): Prom
   return stuck
 }
 
-const apply = async (workspace: Workspace, input: Input): Promise<ToolOutcome> => {
-  const planned = await planOf(workspace, input)
+const apply = async (workspace: Workspace, given: PatchInput): Promise<ToolOutcome> => {
+  const planned = await planOf(workspace, given)
   const written: Array<Planned> = []
   for (const file of planned) {
     try {
@@ -144,9 +149,9 @@ const apply = async (workspace: Workspace, input: Input): Promise<ToolOutcome> =
 const lineOf = ({ after, before, path }: Planned): string =>
   `${before === undefined ? "added" : after === undefined ? "deleted" : "changed"} ${path}`
 
-const pathsOf = (input: Input): ReadonlyArray<string> => {
+const pathsOf = (given: PatchInput): ReadonlyArray<string> => {
   try {
-    return filesOf(input).flatMap((file) =>
+    return filesOf(given).flatMap((file) =>
       file.type === "update" && file.moveTo !== undefined ? [file.path, file.moveTo] : [file.path]
     )
   } catch (error) {
@@ -156,24 +161,25 @@ const pathsOf = (input: Input): ReadonlyArray<string> => {
   }
 }
 
-export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
-  effect_class: "effect",
-  mutating: true,
-  timeout_ms: builtinLimits.fileTimeoutMs,
-  provenance: "builtin",
-  name: "apply_patch",
-  description:
-    'Applies a patch to files of the workspace: a unified diff, or the form between "*** Begin Patch" and "*** End Patch" with "*** Add File:", "*** Update File:" and "*** Delete File:". When one hunk does not apply, nothing is changed.',
-  parameters: takes({ patch: text("the patch") }, ["patch"]),
-  access: (input) => ({ reads: pathsOf(input), writes: pathsOf(input) }),
-  preview: async (input, place) => {
-    const planned = await planOf(await door.open(place), input)
-    return {
-      title: `apply a patch to ${planned.length} ${planned.length === 1 ? "file" : "files"}`,
-      detail: planned.map(lineOf).join("\n"),
-      diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
-    }
-  },
-  run: (input, context) =>
-    promisedOutcome(context, (place) => told(undefined, async () => apply(await door.open(place), input)))
-})
+export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): Tool =>
+  defineTool({
+    effect_class: "effect",
+    mutating: true,
+    timeout_ms: builtinLimits.fileTimeoutMs,
+    name: "apply_patch",
+    description:
+      'Applies a patch to files of the workspace: a unified diff, or the form between "*** Begin Patch" and "*** End Patch" with "*** Add File:", "*** Update File:" and "*** Delete File:". When one hunk does not apply, nothing is changed.',
+    input,
+    access: (given) => ({ reads: pathsOf(given), writes: pathsOf(given) }),
+    preview: (given, place) =>
+      Effect.promise(async () => {
+        const planned = await planOf(await door.open(place), given)
+        return {
+          title: `apply a patch to ${planned.length} ${planned.length === 1 ? "file" : "files"}`,
+          detail: planned.map(lineOf).join("\n"),
+          diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
+        }
+      }),
+    run: (given, context) =>
+      promisedOutcome(context, (place) => told(undefined, async () => apply(await door.open(place), given)))
+  })

@@ -1,16 +1,26 @@
 // `edit_file`: puts one text in place of another inside a file. The text must be there exactly once, unless all of its
 // places are meant; what is wrong with it is told with line numbers.
-
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { replaceFile } from "../files/Replace.ts"
 import { endsWithCrLf, requireTextFile, type TextFile } from "../files/TextFile.ts"
-import { aPath, asText, flag, takes, text, type WorkspaceAccess } from "../ToolSchema.ts"
+import { aPath, flag, optional, text, type WorkspaceAccess } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { unifiedDiff } from "./Diff.ts"
+
+const input = Schema.Struct({
+  path: aPath("path inside the workspace"),
+  old_text: text("the text to replace, exactly as it is in the file, with enough around it to be there only once"),
+  new_text: text("what to put in its place"),
+  replace_all: optional(flag("replace every place where it is"))
+})
+type EditInput = typeof input.Type
 
 const placesOf = (content: string, wanted: string): ReadonlyArray<number> => {
   const places: Array<number> = []
@@ -61,17 +71,16 @@ interface Edited {
 const asInFile = (content: string, wanted: string): string =>
   endsWithCrLf(content) && !wanted.includes("\r") ? wanted.replaceAll("\n", "\r\n") : wanted
 
-const edited = async (workspace: Workspace, input: Input): Promise<Edited> => {
-  const path = asText(input["path"])
+const edited = async (workspace: Workspace, { path, replace_all, ...given }: EditInput): Promise<Edited> => {
   const file = await requireTextFile(workspace, path)
-  const oldText = asInFile(file.text, asText(input["old_text"]))
-  const newText = asInFile(file.text, asText(input["new_text"]))
+  const oldText = asInFile(file.text, given.old_text)
+  const newText = asInFile(file.text, given.new_text)
   if (oldText === "") throw new ToolFailure("invalid_arguments", "old_text is empty; write_file writes a whole file")
   if (oldText === newText) throw new ToolFailure("invalid_arguments", "old_text and new_text are the same")
   const places = placesOf(file.text, oldText)
   if (places.length === 0) throw missing(path, file.text, oldText)
   const lines = places.map((place) => lineAt(file.text, place))
-  if (places.length > 1 && input["replace_all"] !== true)
+  if (places.length > 1 && replace_all !== true)
     throw new ToolFailure(
       "anchor_ambiguous",
       `${path} contains old_text ${places.length} times, at lines ${listed(lines)}; give more of the text around it, or replace_all`
@@ -80,39 +89,30 @@ const edited = async (workspace: Workspace, input: Input): Promise<Edited> => {
   return { file, after, lines }
 }
 
-const run = async (workspace: Workspace, input: Input): Promise<ToolOutcome> => {
-  const { after, file, lines } = await edited(workspace, input)
+const run = async (workspace: Workspace, given: EditInput): Promise<ToolOutcome> => {
+  const { after, file, lines } = await edited(workspace, given)
   const bytes = Buffer.from(after, "utf8")
   if (bytes.length > builtinLimits.editBytesMax)
     throw new ToolFailure("too_large", `${file.shown} would have more than ${builtinLimits.editBytesMax} bytes`)
-  await replaceFile(workspace, asText(input["path"]), bytes, file.expected)
+  await replaceFile(workspace, given.path, bytes, file.expected)
   const where = lines.length === 1 ? `at line ${lines[0]}` : `at ${lines.length} places, lines ${listed(lines)}`
   return { status: "success", output: `${file.shown}: changed ${where}` }
 }
 
-const parameters = takes(
-  {
-    path: aPath("path inside the workspace"),
-    old_text: text("the text to replace, exactly as it is in the file, with enough around it to be there only once"),
-    new_text: text("what to put in its place"),
-    replace_all: flag("replace every place where it is")
-  },
-  ["path", "old_text", "new_text"]
-)
-
-export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
-  effect_class: "effect",
-  mutating: true,
-  timeout_ms: builtinLimits.fileTimeoutMs,
-  provenance: "builtin",
-  name: "edit_file",
-  description: "Replaces a text in a file of the workspace by another. The rest of the file stays as it is.",
-  parameters,
-  access: ({ path }) => ({ reads: [asText(path)], writes: [asText(path)] }),
-  preview: async (input, place) => {
-    const { after, file } = await edited(await door.open(place), input)
-    return { title: `edit ${file.shown}`, diff: unifiedDiff(file.shown, { before: file.text, after }) }
-  },
-  run: (input, context) =>
-    promisedOutcome(context, (place) => told(asText(input["path"]), async () => run(await door.open(place), input)))
-})
+export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool =>
+  defineTool({
+    effect_class: "effect",
+    mutating: true,
+    timeout_ms: builtinLimits.fileTimeoutMs,
+    name: "edit_file",
+    description: "Replaces a text in a file of the workspace by another. The rest of the file stays as it is.",
+    input,
+    access: ({ path }) => ({ reads: [path], writes: [path] }),
+    preview: (given, place) =>
+      Effect.promise(async () => {
+        const { after, file } = await edited(await door.open(place), given)
+        return { title: `edit ${file.shown}`, diff: unifiedDiff(file.shown, { before: file.text, after }) }
+      }),
+    run: (given, context) =>
+      promisedOutcome(context, (place) => told(given.path, async () => run(await door.open(place), given)))
+  })

@@ -1,9 +1,12 @@
 // `fetch_url`: reads a page of the open Internet as text. Every address on the way, redirects included, is checked before
 // it is connected to; a page that leads to another host is not followed, for the policy speaks about hosts.
-
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../ToolPort.ts"
+import { aPath, flag, optional } from "../ToolSchema.ts"
 import { FetchFailed, FetchRefused, type Resolve, resolveBySystem, type Target, targetOf } from "./Guard.ts"
 import { readHtml } from "./Html.ts"
 import { fetchLimits } from "./Limits.ts"
@@ -107,8 +110,13 @@ const outcomeOf = (journey: Journey, asItIs: boolean): ToolOutcome => {
   return shown(journey, asItIs)
 }
 
+const input = Schema.Struct({
+  url: aPath("the whole address, such as https://example.org/page"),
+  raw: optional(flag("HTML as it is, instead of its text"))
+})
+
 const run = async (
-  input: Input,
+  { raw, url }: typeof input.Type,
   context: Pick<SignalContext, "signal">,
   options: FetchOptions
 ): Promise<ToolOutcome> => {
@@ -119,8 +127,8 @@ const run = async (
     const stopped = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(new FetchFailed("it was stopped")), { once: true })
     })
-    const journey = await Promise.race([travel(String(input["url"]), options, signal), stopped])
-    return outcomeOf(journey, input["raw"] === true)
+    const journey = await Promise.race([travel(url, options, signal), stopped])
+    return outcomeOf(journey, raw === true)
   } catch (error) {
     if (error instanceof FetchRefused) return failed("address_refused", error.message)
     if (late.aborted) return failed("fetch_timeout", `it took more than ${timeoutMs} ms`)
@@ -129,24 +137,16 @@ const run = async (
   }
 }
 
-export const makeFetchUrl = (options: FetchOptions = {}): Tool => ({
-  name: "fetch_url",
-  description:
-    "Reads a page of the Internet by its http or https address and returns its text. A page that leads to another host is not followed: call it again with that address.",
-  parameters: {
-    type: "object",
-    properties: {
-      url: { type: "string", description: "the whole address, such as https://example.org/page", minLength: 1 },
-      raw: { type: "boolean", description: "HTML as it is, instead of its text" }
-    },
-    required: ["url"],
-    additionalProperties: false
-  },
-  effect_class: "idempotent",
-  mutating: false,
-  provenance: "builtin",
-  timeout_ms: fetchLimits.timeoutMs + 5000,
-  access: (input) => ({ url: String(input["url"]) }),
-  preview: async (input) => ({ title: "fetch a page", detail: String(input["url"]) }),
-  run: (input, context) => promisedOutcome(context, (signaled) => run(input, signaled, options))
-})
+export const makeFetchUrl = (options: FetchOptions = {}): Tool =>
+  defineTool({
+    name: "fetch_url",
+    description:
+      "Reads a page of the Internet by its http or https address and returns its text. A page that leads to another host is not followed: call it again with that address.",
+    input,
+    effect_class: "idempotent",
+    mutating: false,
+    timeout_ms: fetchLimits.timeoutMs + 5000,
+    access: ({ url }) => ({ url }),
+    preview: ({ url }) => Effect.succeed({ title: "fetch a page", detail: url }),
+    run: (given, context) => promisedOutcome(context, (signaled) => run(given, signaled, options))
+  })

@@ -1,18 +1,30 @@
 // `list_files`: what is in a directory, or in all directories below it, without what git ignores. Bounded; what was left
 // out is told.
 import { readlink } from "node:fs/promises"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceAccess, whole } from "../ToolSchema.ts"
+import { aPath, flag, looks, optional, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import { emptyTally, type TreeEntry, type TreeTally, walkTree } from "./Tree.ts"
 
-const depthOf = (input: Input): number => {
-  if (typeof input["depth"] === "number") return Math.min(input["depth"], builtinLimits.walkDepthMax)
-  return input["recursive"] === true ? builtinLimits.walkDepthMax : 1
+const input = Schema.Struct({
+  path: optional(aPath("directory in the workspace; the workspace itself unless told")),
+  recursive: optional(flag("also what is in the directories below")),
+  depth: optional(whole("how many levels, 1 being the directory itself", { minimum: 1 })),
+  include_ignored: optional(flag("also what .gitignore leaves out")),
+  limit: optional(whole(`how many entries at most, ${builtinLimits.listEntriesMax} unless told`, { minimum: 1 }))
+})
+type ListInput = typeof input.Type
+
+const depthOf = ({ depth, recursive }: ListInput): number => {
+  if (depth !== undefined) return Math.min(depth, builtinLimits.walkDepthMax)
+  return recursive === true ? builtinLimits.walkDepthMax : 1
 }
 
 const lineOf = async (entry: TreeEntry, base: string): Promise<string> => {
@@ -28,22 +40,23 @@ interface Listed {
   readonly tally: TreeTally
 }
 
-const listBelow = async (workspace: Workspace, input: Input, signal: AbortSignal, path: string): Promise<Listed> =>
-  workspace.locate(path, { for: "reading" }, async ({ at, kind, shown }) => {
+const listBelow = async (workspace: Workspace, given: ListInput, signal: AbortSignal): Promise<Listed> => {
+  const { include_ignored: includeIgnored = false, limit: wanted = builtinLimits.listEntriesMax, path = "." } = given
+  return workspace.locate(path, { for: "reading" }, async ({ at, kind, shown }) => {
     if (kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such directory`)
     if (kind !== "directory") throw new ToolFailure("file_error", `${path} is no directory`)
     const directory = shown === "." ? "" : shown
     const tally = emptyTally()
-    const includeIgnored = input["include_ignored"] === true
-    const limit = Math.min(asNumber(input["limit"], builtinLimits.listEntriesMax), builtinLimits.listEntriesMax)
+    const limit = Math.min(wanted, builtinLimits.listEntriesMax)
     const lines: Array<string> = []
-    const tree = walkTree({ workspace, directory, at, depthMax: depthOf(input), includeIgnored, signal }, tally)
+    const tree = walkTree({ workspace, directory, at, depthMax: depthOf(given), includeIgnored, signal }, tally)
     for await (const entry of tree) {
       if (lines.length === limit) return { lines, isCut: true, tally }
       lines.push(await lineOf(entry, directory))
     }
     return { lines, isCut: tally.isCut, tally }
   })
+}
 
 const outcomeOf = ({ isCut, lines, tally }: Listed): ToolOutcome => {
   const notes = [
@@ -54,29 +67,17 @@ const outcomeOf = ({ isCut, lines, tally }: Listed): ToolOutcome => {
   return { status: "success", output: [...lines, ...notes].join("\n") }
 }
 
-const parameters = takes(
-  {
-    path: aPath("directory in the workspace; the workspace itself unless told"),
-    recursive: flag("also what is in the directories below"),
-    depth: whole("how many levels, 1 being the directory itself", { minimum: 1 }),
-    include_ignored: flag("also what .gitignore leaves out"),
-    limit: whole(`how many entries at most, ${builtinLimits.listEntriesMax} unless told`, { minimum: 1 })
-  },
-  []
-)
-
-export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Tool => ({
-  ...looks,
-  name: "list_files",
-  description:
-    "Lists the files of a directory in the workspace, directories with a slash at the end. Leaves out what .gitignore names.",
-  parameters,
-  access: (input) => ({ reads: [asText(input["path"], ".")], ...(depthOf(input) > 1 ? { below: true } : {}) }),
-  preview: async ({ path }) => ({ title: `list ${asText(path, ".")}` }),
-  run: (input, context) => {
-    const path = asText(input["path"], ".")
-    return promisedOutcome(context, (place) =>
-      told(path, async () => outcomeOf(await listBelow(await door.open(place), input, place.signal, path)))
-    )
-  }
-})
+export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Tool =>
+  defineTool({
+    ...looks,
+    name: "list_files",
+    description:
+      "Lists the files of a directory in the workspace, directories with a slash at the end. Leaves out what .gitignore names.",
+    input,
+    access: (given) => ({ reads: [given.path ?? "."], ...(depthOf(given) > 1 ? { below: true } : {}) }),
+    preview: ({ path = "." }) => Effect.succeed({ title: `list ${path}` }),
+    run: (given, context) =>
+      promisedOutcome(context, (place) =>
+        told(given.path ?? ".", async () => outcomeOf(await listBelow(await door.open(place), given, place.signal)))
+      )
+  })

@@ -1,13 +1,16 @@
 // `read_file`: a page of a text file, or of an output that was kept as a blob. Tells where to go on, and what a file is
 // that is no text.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
+import { defineTool } from "../../DefineTool.ts"
 import type { BlobPort } from "../../Output.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { aPath, asNumber, asText, flag, looks, takes, type WorkspaceAccess, whole } from "../ToolSchema.ts"
+import { aPath, flag, looks, optional, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import { type ByteSource, blobPattern, blobSource, isBinary, readWhole, withFile } from "./Bytes.ts"
 import { type LinePage, readPage } from "./Lines.ts"
 
@@ -41,14 +44,22 @@ const howToGoOn = ({ next, totalLines }: LinePage): string => {
     : `\n… up to the middle of line ${next.line}${total}; ${where} goes on …\n`
 }
 
-const shownPage = (page: LinePage, input: Input): string => {
-  const firstLine = asNumber(input["offset"], 1)
+const input = Schema.Struct({
+  path: aPath("path of a file in the workspace, or blob:<sha256> for an output that was kept whole"),
+  offset: optional(whole("first line to read, from 1", { minimum: 1 })),
+  limit: optional(whole(`how many lines at most, ${builtinLimits.readLinesMax} unless told`, { minimum: 1 })),
+  column: optional(whole("first character of that line, to go on inside a long line", { minimum: 1 })),
+  line_numbers: optional(flag("put the number of each line before it"))
+})
+type ReadInput = typeof input.Type
+
+const shownPage = (page: LinePage, { line_numbers, offset: firstLine = 1 }: ReadInput): string => {
   if (page.lines === 0 && firstLine > 1)
     throw new ToolFailure(
       "invalid_arguments",
       `offset ${firstLine} is after the end: there are ${page.totalLines} lines`
     )
-  const text = input["line_numbers"] === true && page.text !== "" ? numbered(page, firstLine) : page.text
+  const text = line_numbers === true && page.text !== "" ? numbered(page, firstLine) : page.text
   return `${text}${howToGoOn(page)}`
 }
 
@@ -64,54 +75,49 @@ const showWhole = async (source: ByteSource, shown: string, type: string): Promi
   return { status: "success", output: `${shown}: ${type}, ${bytes.length} bytes`, media: [{ bytes, name: shown }] }
 }
 
-const readFrom = async (source: ByteSource, shown: string, input: Input, signal: AbortSignal): Promise<ToolOutcome> => {
+const readFrom = async (
+  source: ByteSource,
+  shown: string,
+  given: ReadInput,
+  signal: AbortSignal
+): Promise<ToolOutcome> => {
   const begin = await source.read(0)
   const shownType = sniffMedia(begin)
   if (isImageType(shownType) || shownType === pdfType) return showWhole(source, shown, shownType)
   if (isBinary(begin))
     throw new ToolFailure("not_text", `${shown} is ${binaryKind(begin)}, ${source.size} bytes, and no text`)
   const request = {
-    line: asNumber(input["offset"], 1),
-    column: asNumber(input["column"], 1),
-    linesMax: Math.min(asNumber(input["limit"], builtinLimits.readLinesMax), builtinLimits.readLinesMax),
+    line: given.offset ?? 1,
+    column: given.column ?? 1,
+    linesMax: Math.min(given.limit ?? builtinLimits.readLinesMax, builtinLimits.readLinesMax),
     charsMax: builtinLimits.readCharsMax
   }
-  const output = shownPage(await readPage(source, request, signal), input)
+  const output = shownPage(await readPage(source, request, signal), given)
   return { status: "success", output }
 }
-
-const parameters = takes(
-  {
-    path: aPath("path of a file in the workspace, or blob:<sha256> for an output that was kept whole"),
-    offset: whole("first line to read, from 1", { minimum: 1 }),
-    limit: whole(`how many lines at most, ${builtinLimits.readLinesMax} unless told`, { minimum: 1 }),
-    column: whole("first character of that line, to go on inside a long line", { minimum: 1 }),
-    line_numbers: flag("put the number of each line before it")
-  },
-  ["path"]
-)
 
 export interface ReadParts {
   readonly door: WorkspaceAccess
   readonly blobs: BlobPort | undefined
 }
 
-export const readFileTool = ({ blobs, door }: ReadParts): Tool => ({
-  ...looks,
-  name: "read_file",
-  description:
-    "Reads a text file of the workspace, or a page of it by line; shows an image (PNG, JPEG, GIF, WebP) or a PDF document. Long outputs of earlier calls are read the same way, by the blob name their result gives.",
-  parameters,
-  access: ({ path }) => (blobPattern.test(asText(path)) ? {} : { reads: [asText(path)] }),
-  preview: async ({ path }) => ({ title: `read ${asText(path)}` }),
-  run: (input, context) => {
-    const path = asText(input["path"])
-    return promisedOutcome(context, ({ signal, ...place }) =>
-      told(path, async () => {
-        const sha256 = blobPattern.exec(path)?.[1]
-        if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, input, signal)
-        return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, input, signal))
-      })
-    )
-  }
-})
+export const readFileTool = ({ blobs, door }: ReadParts): Tool =>
+  defineTool({
+    ...looks,
+    name: "read_file",
+    description:
+      "Reads a text file of the workspace, or a page of it by line; shows an image (PNG, JPEG, GIF, WebP) or a PDF document. Long outputs of earlier calls are read the same way, by the blob name their result gives.",
+    input,
+    access: ({ path }) => (blobPattern.test(path) ? {} : { reads: [path] }),
+    preview: ({ path }) => Effect.succeed({ title: `read ${path}` }),
+    run: (given, context) => {
+      const { path } = given
+      return promisedOutcome(context, ({ signal, ...place }) =>
+        told(path, async () => {
+          const sha256 = blobPattern.exec(path)?.[1]
+          if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, given, signal)
+          return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, given, signal))
+        })
+      )
+    }
+  })

@@ -1,10 +1,13 @@
 // `ask_user`: a question of an agent to a person. It waits in the same inbox as approvals; whoever approves it gives the
 // answer as `answer` among the arguments, whoever denies it declines. A model cannot answer for the person.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { ConversationState } from "../../../machine/State.ts"
 import type { CallId } from "../../../rune/Ids.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
+import { defineTool } from "../../DefineTool.ts"
 import type { Input, Tool } from "../../Tool.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
+import { optional } from "../ToolSchema.ts"
 
 const askUser = "ask_user"
 
@@ -32,11 +35,24 @@ const written = (state: ConversationState, callId: CallId): Input | undefined =>
   return undefined
 }
 
-const run = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+const input = Schema.Struct({
+  question: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(questionLimits.questionCharsMax)),
+  options: optional(
+    Schema.Array(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(questionLimits.optionCharsMax)))
+      .check(Schema.isMaxLength(questionLimits.optionsMax))
+      .annotate({ description: "answers to choose from; the person may also say something else" })
+  ),
+  answer: optional(
+    Schema.String.check(Schema.isMaxLength(questionLimits.answerCharsMax)).annotate({
+      description: "leave this out: the person's answer goes here"
+    })
+  )
+})
+
+const outcomeOf = ({ answer }: typeof input.Type, context: ToolContext): ToolOutcome => {
   const original = written(context.conversation.state(), context.call_id)
   if (original?.["answer"] !== undefined) return failed("answer is for the person who is asked, and not for you")
-  const { answer } = input
-  if (typeof answer !== "string" || answer.trim() === "") return failed("the question was allowed, and not answered")
+  if (answer === undefined || answer.trim() === "") return failed("the question was allowed, and not answered")
   return { status: "success", output: answer }
 }
 
@@ -48,40 +64,19 @@ export const answerIssue = (toolName: string, input: unknown): string | undefine
   return isAnswered ? undefined : "this is a question: an answer belongs to it"
 }
 
-const optionsOf = (input: Input): ReadonlyArray<string> =>
-  Array.isArray(input["options"]) ? input["options"].filter((one) => typeof one === "string") : []
-
-export const makeAskUser = (): Tool => ({
-  name: askUser,
-  description:
-    "Asks the person you work for, and waits for the answer. Use it when a decision is theirs; offer options where there are some.",
-  parameters: {
-    type: "object",
-    properties: {
-      question: { type: "string", minLength: 1, maxLength: questionLimits.questionCharsMax },
-      options: {
-        type: "array",
-        items: { type: "string", minLength: 1, maxLength: questionLimits.optionCharsMax },
-        maxItems: questionLimits.optionsMax,
-        description: "answers to choose from; the person may also say something else"
-      },
-      answer: {
-        type: "string",
-        maxLength: questionLimits.answerCharsMax,
-        description: "leave this out: the person's answer goes here"
-      }
+export const makeAskUser = (): Tool =>
+  defineTool({
+    name: askUser,
+    description:
+      "Asks the person you work for, and waits for the answer. Use it when a decision is theirs; offer options where there are some.",
+    input,
+    effect_class: "pure",
+    mutating: false,
+    approval: "always",
+    access: () => ({}),
+    preview: ({ options = [], question }) => {
+      const detail = options.map((option) => `- ${option}`).join("\n")
+      return Effect.succeed({ title: question, ...(detail === "" ? {} : { detail }) })
     },
-    required: ["question"],
-    additionalProperties: false
-  },
-  effect_class: "pure",
-  mutating: false,
-  provenance: "builtin",
-  approval: "always",
-  access: () => ({}),
-  preview: async (input) => {
-    const options = optionsOf(input).map((option) => `- ${option}`)
-    return { title: String(input["question"]), ...(options.length === 0 ? {} : { detail: options.join("\n") }) }
-  },
-  run: (input, context) => promisedOutcome(context, (signaled) => run(input, signaled))
-})
+    run: (given, context) => Effect.sync(() => outcomeOf(given, context))
+  })

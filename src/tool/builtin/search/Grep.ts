@@ -1,32 +1,55 @@
 // `grep`: lines of files in the workspace that match, by ripgrep where it is installed and by a search of our own where it
 // is not. Both give the same output.
-
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { expandBraces } from "../files/Glob.ts"
-import { aPath, asNumber, asText, flag, looks, takes, text, type WorkspaceAccess, whole } from "../ToolSchema.ts"
+import { aPath, boundedText, flag, looks, optional, text, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
 import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 
-const requestOf = async (workspace: Workspace, input: Input, signal: AbortSignal): Promise<SearchRequest> => {
-  const path = asText(input["path"], ".")
+const input = Schema.Struct({
+  pattern: boundedText("regular expression, without look-around and back-references", {
+    maxLength: builtinLimits.searchPatternCharsMax
+  }),
+  path: optional(aPath("file or directory in the workspace; all of it unless told")),
+  glob: optional(text("only files whose path matches, such as *.ts or src/**/*.{js,ts}")),
+  plain_text: optional(flag("the pattern is plain text")),
+  ignore_case: optional(flag("capital and small letters are the same")),
+  context: optional(
+    whole("lines to show before and after each match", { minimum: 0, maximum: builtinLimits.searchContextMax })
+  ),
+  files_only: optional(flag("only the files, with the number of matches in each")),
+  include_ignored: optional(flag("also files that .gitignore leaves out")),
+  limit: optional(
+    whole(`how many matches at most, ${builtinLimits.searchMatchesDefault} unless told`, {
+      minimum: 1,
+      maximum: builtinLimits.searchMatchesMax
+    })
+  )
+})
+type GrepInput = typeof input.Type
+
+const requestOf = async (workspace: Workspace, given: GrepInput, signal: AbortSignal): Promise<SearchRequest> => {
+  const { context = 0, glob = "", limit = builtinLimits.searchMatchesDefault, path = "." } = given
   const located = await workspace.locate(path, { for: "reading" }, async ({ kind, shown }) => ({ kind, shown }))
   if (located.kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such file or directory`)
   if (located.kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
-  const glob = asText(input["glob"])
   return {
     workspace,
     path: located.shown === "." ? "" : located.shown,
-    pattern: asText(input["pattern"]),
-    isPlainText: input["plain_text"] === true,
-    ignoreCase: input["ignore_case"] === true,
+    pattern: given.pattern,
+    isPlainText: given.plain_text === true,
+    ignoreCase: given.ignore_case === true,
     globs: glob === "" ? [] : expandBraces(glob),
-    contextLines: Math.min(asNumber(input["context"], 0), builtinLimits.searchContextMax),
-    includeIgnored: input["include_ignored"] === true,
-    matchesMax: Math.min(asNumber(input["limit"], builtinLimits.searchMatchesDefault), builtinLimits.searchMatchesMax),
+    contextLines: Math.min(context, builtinLimits.searchContextMax),
+    includeIgnored: given.include_ignored === true,
+    matchesMax: Math.min(limit, builtinLimits.searchMatchesMax),
     signal
   }
 }
@@ -48,9 +71,9 @@ const countsOf = ({ lines }: SearchResult): ReadonlyArray<string> => {
   return [...counts].map(([path, count]) => `${path}: ${count}`)
 }
 
-const outputOf = (result: SearchResult, input: Input, { contextLines, matchesMax }: SearchRequest): string => {
+const outputOf = (result: SearchResult, given: GrepInput, { contextLines, matchesMax }: SearchRequest): string => {
   if (result.matches === 0) return result.isCut ? "no matches in what was looked at; name a directory" : "no matches"
-  const lines = input["files_only"] === true ? countsOf(result) : grouped(result, contextLines)
+  const lines = given.files_only === true ? countsOf(result) : grouped(result, contextLines)
   const more = `… more than ${Math.min(result.matches, matchesMax)} matches; narrow the search …`
   return [...lines, ...(result.isCut ? [more] : [])].join("\n")
 }
@@ -58,53 +81,30 @@ const outputOf = (result: SearchResult, input: Input, { contextLines, matchesMax
 const run = async (
   search: SearchPort,
   workspace: Workspace,
-  input: Input,
+  given: GrepInput,
   signal: AbortSignal
 ): Promise<ToolOutcome> => {
-  const request = await requestOf(workspace, input, signal)
-  return { status: "success", output: outputOf(await search.search(request), input, request) }
+  const request = await requestOf(workspace, given, signal)
+  return { status: "success", output: outputOf(await search.search(request), given, request) }
 }
-
-const parameters = takes(
-  {
-    pattern: text("regular expression, without look-around and back-references", {
-      minLength: 1,
-      maxLength: builtinLimits.searchPatternCharsMax
-    }),
-    path: aPath("file or directory in the workspace; all of it unless told"),
-    glob: text("only files whose path matches, such as *.ts or src/**/*.{js,ts}"),
-    plain_text: flag("the pattern is plain text"),
-    ignore_case: flag("capital and small letters are the same"),
-    context: whole("lines to show before and after each match", {
-      minimum: 0,
-      maximum: builtinLimits.searchContextMax
-    }),
-    files_only: flag("only the files, with the number of matches in each"),
-    include_ignored: flag("also files that .gitignore leaves out"),
-    limit: whole(`how many matches at most, ${builtinLimits.searchMatchesDefault} unless told`, {
-      minimum: 1,
-      maximum: builtinLimits.searchMatchesMax
-    })
-  },
-  ["pattern"]
-)
 
 export interface GrepParts {
   readonly door: WorkspaceAccess
   readonly search: SearchPort
 }
 
-export const grepTool = ({ door, search }: GrepParts): Tool => ({
-  ...looks,
-  timeout_ms: builtinLimits.searchTimeoutMs,
-  name: "grep",
-  description:
-    "Searches the text of files in the workspace for a regular expression. Gives path:line:text for each match, in order. Leaves out what .gitignore names, and binary files.",
-  parameters,
-  access: ({ path }) => ({ reads: [asText(path, ".")], below: true }),
-  preview: async ({ path, pattern }) => ({ title: `search ${asText(path, ".")}`, detail: asText(pattern) }),
-  run: (input, context) =>
-    promisedOutcome(context, (place) =>
-      told(asText(input["path"], "."), async () => run(search, await door.open(place), input, place.signal))
-    )
-})
+export const grepTool = ({ door, search }: GrepParts): Tool =>
+  defineTool({
+    ...looks,
+    timeout_ms: builtinLimits.searchTimeoutMs,
+    name: "grep",
+    description:
+      "Searches the text of files in the workspace for a regular expression. Gives path:line:text for each match, in order. Leaves out what .gitignore names, and binary files.",
+    input,
+    access: ({ path = "." }) => ({ reads: [path], below: true }),
+    preview: ({ path = ".", pattern }) => Effect.succeed({ title: `search ${path}`, detail: pattern }),
+    run: (given, context) =>
+      promisedOutcome(context, (place) =>
+        told(given.path ?? ".", async () => run(search, await door.open(place), given, place.signal))
+      )
+  })

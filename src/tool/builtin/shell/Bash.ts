@@ -1,14 +1,15 @@
 // The tool `bash`: a command in the sandbox, or in a shell session that stays between calls. Whatever a call started is
 // gone when the call is over, except in a session, which says at every look what still runs in it.
-
+import * as Effect from "effect/Effect"
 import type { Access } from "../../../contract/ToolAccess.ts"
 import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { defineTool } from "../../DefineTool.ts"
 import type { BlobPort } from "../../Output.ts"
 import { processOutput } from "../../Output.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
-import type { Input, Tool } from "../../Tool.ts"
+import type { Tool } from "../../Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../ToolPort.ts"
-import { type Wish, wishOf } from "./Arguments.ts"
+import { type BashInput, bashInput, type Wish, wishOf } from "./Arguments.ts"
 import { notStarted, shellError, shellFailure } from "./Errors.ts"
 import { shellLimits } from "./Limits.ts"
 import { type Look, type Session, shellArguments } from "./Session.ts"
@@ -30,33 +31,6 @@ export interface Bash {
   readonly close: () => Promise<void>
 }
 
-const parameters = {
-  type: "object",
-  properties: {
-    command: { type: "string", minLength: 1, description: "the command line" },
-    timeout_ms: {
-      type: "integer",
-      minimum: 1,
-      maximum: shellLimits.commandMsMax,
-      description: `how long it may take (default ${shellLimits.commandMs}); in a session: how long to wait for it (default ${shellLimits.waitMs})`
-    },
-    network: {
-      type: "boolean",
-      description:
-        "it needs the network; a person may have to allow that. A session has it or not from its start: say the same at every command and input"
-    },
-    session: {
-      type: "string",
-      minLength: 1,
-      maxLength: shellLimits.nameCharsMax,
-      description: "run it in the shell session of this name, which keeps directory, variables and background processes"
-    },
-    input: { type: "string", description: "text for the standard input of what runs in the session" },
-    close: { type: "boolean", description: "end the session and all that runs in it" }
-  },
-  additionalProperties: false
-} as const
-
 const description = [
   "Runs a command with bash in the workspace directory and returns what it prints.",
   "It may read the system and write to the workspace and to /tmp; the network only when asked for with `network`.",
@@ -67,7 +41,7 @@ const description = [
 ].join(" ")
 
 /** What the policy has to know. Looking at a session and ending it touches only what was allowed before. */
-const accessOf = (input: Input): Access => {
+const accessOf = (input: BashInput): Access => {
   const wish = wishOf(input)
   switch (wish._tag) {
     case "Run":
@@ -179,7 +153,7 @@ class BashTool {
     this.sessions = new Sessions(options.processes, options.sessionIdleMs)
   }
 
-  async run(input: Input, context: SignalContext): Promise<ToolOutcome> {
+  async run(input: BashInput, context: SignalContext): Promise<ToolOutcome> {
     const wish = wishOf(input)
     const { workspace } = context
     if (wish._tag === "Wrong") return shellFailure("invalid_arguments", wish.problem)
@@ -282,23 +256,25 @@ class BashTool {
 export const makeBash = (options: BashOptions): Bash => {
   const bash = new BashTool(options)
   return {
-    tool: {
+    tool: defineTool({
       name: "bash",
       description,
-      parameters,
+      input: bashInput,
+      // Models have never seen a list of required arguments here: which are needed depends on the others.
+      describe: ({ required: _, ...parameters }) => parameters,
       effect_class: "effect",
       mutating: true,
       timeout_ms: shellLimits.commandMsMax + 10_000,
-      provenance: "builtin",
       sandboxed: true,
       access: accessOf,
-      preview: async (input, { workspace }) => ({
-        ...titleOf(wishOf(input)),
-        ...(workspace === undefined ? {} : { workspace, roots: [workspace] }),
-        network: input["network"] === true
-      }),
+      preview: (input, { workspace }) =>
+        Effect.succeed({
+          ...titleOf(wishOf(input)),
+          ...(workspace === undefined ? {} : { workspace, roots: [workspace] }),
+          network: input.network === true
+        }),
       run: (input, context) => promisedOutcome(context, (signaled) => bash.run(input, signaled))
-    },
+    }),
     closeConversation: (conversationId) => bash.sessions.closeConversation(conversationId),
     close: () => bash.sessions.closeAll()
   }

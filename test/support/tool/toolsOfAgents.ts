@@ -3,21 +3,15 @@ import { agentTools } from "#src/autonomy/tools/Agents.ts"
 import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "#src/autonomy/tools/Plan.ts"
 import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
 import type { ProcessPort } from "#src/sandbox/process/ProcessPort.ts"
-import { workspaceTools } from "#src/tool/builtin/Builtin.ts"
-import { makeFetchUrl } from "#src/tool/builtin/fetch/FetchUrl.ts"
-import { makeAskUser } from "#src/tool/builtin/question/AskUser.ts"
-import { makeBash } from "#src/tool/builtin/shell/Bash.ts"
+import { builtinTools } from "#src/tool/builtin/Builtin.ts"
 import type { Tool } from "#src/tool/Tool.ts"
 
 const refuse = (): Promise<never> => Promise.reject(new Error("nothing runs here"))
 const processes: ProcessPort = { run: refuse, start: refuse, close: async () => undefined }
 const goal = { runner: undefined, look: undefined as never, nowMs: () => 0 }
 
-export const builtinTools = (): ReadonlyArray<Tool> => [
-  ...workspaceTools({ ownDirectories: [], blobs: undefined, processes, path: "", home: "/" }),
-  makeBash({ processes }).tool,
-  makeFetchUrl(),
-  makeAskUser(),
+export const toolsOfAgents = (): ReadonlyArray<Tool> => [
+  ...builtinTools({ ownDirectories: [], blobs: undefined, processes, path: "", home: "/" }).tools,
   ...agentTools,
   makeSubmitPlan(goal),
   makeUpdatePlan(goal),

@@ -1,0 +1,26 @@
+// `git_status`: the branch and what changed in the workspace, in the short form of git.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { defineTool } from "../../DefineTool.ts"
+import { processOutput } from "../../Output.ts"
+import type { Tool } from "../../Tool.ts"
+import { type GitParts, inRepository, looksAt } from "./GitTool.ts"
+
+export const gitStatusTool = (parts: GitParts): Tool =>
+  defineTool({
+    ...looksAt,
+    name: "git_status",
+    description: "Shows the branch and the changed, staged and untracked files of the workspace, one a line.",
+    input: Schema.Struct({}),
+    access: () => ({ reads: ["."] }),
+    preview: () => Effect.succeed({ title: "git status" }),
+    run: (_input, context) =>
+      inRepository(parts, context, async (repository) => {
+        const ended = await repository.run([
+          ...["status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"],
+          // A repository may be larger than the workspace.
+          ...["--", "."]
+        ])
+        return { status: "success", ...(await processOutput(ended, parts.blobs)) }
+      })
+  })

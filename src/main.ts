@@ -15,8 +15,18 @@ const leave = (): void => {
   timer.unref()
 }
 
+/** Farther away than this, a name was not a slip of the finger. */
+const slipMax = 2
+
+const suggest = async (name: string, known: ReadonlyArray<string>): Promise<string | undefined> => {
+  const { distance, nearest } = await import("./config/Nearest.ts")
+  const meant = nearest(name, known)
+  return meant !== undefined && distance(name, meant) <= Math.min(slipMax, meant.length - 1) ? meant : undefined
+}
+
 export const main = async (args: ReadonlyArray<string>, start: Start): Promise<ExitCode> => {
-  const code = await runCli({ version: readVersion(), verbs: verbs(start) }, args, processTerminal)
+  const cli = { version: readVersion(), verbs: verbs(start), home: "chat", suggest }
+  const code = await runCli(cli, args, processTerminal)
   process.exitCode = code
   leave()
   return code

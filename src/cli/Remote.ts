@@ -2,6 +2,7 @@
 // running, the error says how to start one.
 import type { Endpoint } from "../client/Client.ts"
 import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
+import { idleArgs, type StartServerParts } from "./shared/BackgroundServer.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
 import { dataOption, makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
 
@@ -12,6 +13,8 @@ export interface RemoteParts {
   readonly workingDirectory: () => string
   /** Reads an attachment; rejects with the reason it cannot be read. */
   readonly readFile: (path: string) => Promise<Uint8Array>
+  /** Starts a server in the background unless one runs on the data directory. */
+  readonly startServer: StartServerParts["startServer"]
 }
 
 export const remoteOptions = {
@@ -28,6 +31,8 @@ export interface RemoteInput<Table extends OptionTable> extends VerbInput<Table 
 export interface RemoteSpec<Table extends OptionTable> extends Omit<VerbSpec<Table>, "run"> {
   /** Keeps reconnecting while the server is away; otherwise the verb fails after a few seconds. */
   readonly isPatient?: boolean
+  /** Starts a server in the background where none runs and none was named. */
+  readonly startsServer?: boolean
   readonly onConnection?: (change: ConnectionChange, terminal: Terminal) => void
   readonly run: (input: RemoteInput<Table>) => Promise<ExitCode>
 }
@@ -42,6 +47,7 @@ export const makeRemoteVerb = <const Table extends OptionTable>(parts: RemotePar
       const { terminal } = input
       let client: Client | undefined
       try {
+        if (spec.startsServer === true) await ensureServer(parts, input.values as Flags, terminal)
         client = await connect(parts, input.values as Flags, spec, terminal)
         return await spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
       } catch (error) {
@@ -51,6 +57,19 @@ export const makeRemoteVerb = <const Table extends OptionTable>(parts: RemotePar
       }
     }
   })
+
+/** The server in the background could not be started; the message says why. */
+class StartFailed extends Error {
+  override readonly name = "StartFailed"
+}
+
+const ensureServer = async (parts: RemoteParts, { data, url }: Flags, terminal: Terminal): Promise<void> => {
+  if (url !== undefined || (await parts.endpoint({ ...(data === undefined ? {} : { data }) })) !== undefined) return
+  terminal.status(terminal.paint("quiet", "starting a server in the background…"))
+  const started = await parts.startServer(data, idleArgs(undefined))
+  terminal.status(undefined)
+  if (started._tag === "Failed") throw new StartFailed(started.reason)
+}
 
 const connect = <Table extends OptionTable>(
   parts: RemoteParts,
@@ -99,8 +118,14 @@ interface Failure {
 const describe = (error: unknown): Failure | undefined => {
   if (error instanceof NoServer) {
     const where = error.url === "" ? "no server is running" : `no server answers at ${error.url}`
-    return { code: "no_server", message: `${where}; start one with "echs serve"`, exit: exitCode.noServer }
+    return { code: "no_server", message: `${where}; start one with "echs server start"`, exit: exitCode.noServer }
   }
+  if (error instanceof StartFailed)
+    return {
+      code: "no_server",
+      message: `the server could not be started: ${error.message}`,
+      exit: exitCode.noServer
+    }
   if (error instanceof SentAway) {
     const isAuth = error.closeCode === 4001
     const hint = isAuth ? '. "echs token" prints where the token is stored; ECHS_TOKEN overrides it' : ""

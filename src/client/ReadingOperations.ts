@@ -14,6 +14,7 @@ export const readingOperations: ReadonlySet<string> = new Set([
   "token.list",
   "token.create",
   "token.remove",
+  "server.info",
   "server.stop",
   "stats"
 ])

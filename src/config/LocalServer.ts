@@ -11,7 +11,7 @@ const ownerOnly = 0o600
 
 export const tokenPath = (dataDirectory: string): string => join(dataDirectory, "token")
 
-const isAlive = (pid: number): boolean => {
+export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true

@@ -101,6 +101,8 @@ export interface RunningServer {
   readonly log: Log
   /** What the last stop left unfinished goes on; resolves when all of it was looked at. */
   readonly recovered: Promise<Recovered>
+  /** Nobody is connected and no conversation has unfinished work. */
+  readonly isIdle: () => boolean
   readonly close: () => Promise<void>
 }
 
@@ -328,6 +330,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       tokens: tokensOf(options, token),
       ...namesOf(options),
       ...administrationOf(options),
+      ...(assembled.sandbox === undefined ? {} : { sandbox: assembled.sandbox }),
       notices: door.notices,
       services: {
         conversations,
@@ -361,6 +364,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       dataDirectory,
       log,
       recovered,
+      isIdle: () => server.connectionCount === 0 && store.catalog.unfinished().length === 0,
       close: () => {
         closing ??= close()
         return closing

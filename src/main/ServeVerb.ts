@@ -1,5 +1,6 @@
 // `echs serve`: runs a server on a data directory until it is stopped, and shuts it down cleanly.
 import { parseArgs } from "node:util"
+import { DirectoryLocked } from "#runelog/RunelogErrors.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { DirectoryShared, readToken, scenarioReader } from "../config/ServerFiles.ts"
@@ -17,13 +18,15 @@ export interface ServeParts {
   readonly version: string
 }
 
-const usage = `usage: echs serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL] [--log LEVEL] [--json]
+const usage = `usage: echs serve [--data DIR] [--host HOST] [--port PORT] [--model MODEL] [--log LEVEL] [--any-port] [--idle-exit TIME] [--json]
 
   --data DIR    data directory (default: ECHS_DATA, then the user's state directory)
   --host HOST   address to listen on (default: ECHS_HOST, then 127.0.0.1); an address other machines can reach requires ECHS_TOKEN
   --port PORT   port to listen on (default: ECHS_PORT, then 4600); 0 picks a free one
   --model MODEL model of conversations that name none (default: ECHS_MODEL)
   --log LEVEL   debug, info, warn or error (default: ECHS_LOG)
+  --any-port    use a free port if the chosen one is taken
+  --idle-exit TIME  stop after this long without clients and without unfinished work, such as 30m
   --json        print the address as JSON
 
 example: echs serve --port 0`
@@ -34,6 +37,8 @@ const flags = {
   port: { type: "string" },
   model: { type: "string" },
   log: { type: "string" },
+  "any-port": { type: "boolean", default: false },
+  "idle-exit": { type: "string" },
   json: { type: "boolean", default: false }
 } as const
 
@@ -108,6 +113,37 @@ const announce = (terminal: Terminal, server: RunningServer, version: string, js
   )
 }
 
+const isTaken = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "EADDRINUSE"
+
+/** Starts on the chosen port or, where that is taken and any port will do, on a free one. */
+const startOn = async (options: ServeOptions, anyPort: boolean): Promise<RunningServer> => {
+  try {
+    return await startServer(options)
+  } catch (error) {
+    if (!anyPort || !isTaken(error)) throw error
+    return startServer({ ...options, port: 0 })
+  }
+}
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+const idleMsOf = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  const [, count, unit] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? []
+  if (count === undefined || unit === undefined)
+    throw new SettingInvalid("--idle-exit", "it must be a number followed by s, m, h or d, such as 30m")
+  return Number(count) * (unitMs[unit] ?? 0)
+}
+
+/** Looks four times within the time allowed whether anybody uses the server. */
+const watchIdle = (server: RunningServer, idleMs: number, onIdle: () => void): NodeJS.Timeout => {
+  let usedMs = performance.now()
+  return setInterval(() => {
+    if (!server.isIdle()) usedMs = performance.now()
+    else if (performance.now() - usedMs >= idleMs) onIdle()
+  }, idleMs / 4).unref()
+}
+
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve()
@@ -143,7 +179,9 @@ export const make = (parts: ServeParts): Verb => ({
       const settings = serverSettings(parts.environment, directory, values)
       const asked = new AbortController()
       const onStop = (): void => asked.abort()
-      const server = await startServer({ ...optionsOf(directory, settings, parts), onStop })
+      const idleMs = idleMsOf(values["idle-exit"])
+      const server = await startOn({ ...optionsOf(directory, settings, parts), onStop }, values["any-port"] ?? false)
+      if (idleMs !== undefined) watchIdle(server, idleMs, onStop)
       announce(terminal, server, parts.version, values.json ?? false)
       startWatchdog({ log: server.log })
       await aborted(AbortSignal.any([stop, asked.signal]))
@@ -155,7 +193,8 @@ export const make = (parts: ServeParts): Verb => ({
       const reason = whyNot(error, directory)
       if (reason === undefined) throw error
       terminal.complain(`echs serve: ${reason}\n`)
-      return error instanceof SettingInvalid ? exitCode.usage : exitCode.failed
+      if (error instanceof SettingInvalid) return exitCode.usage
+      return error instanceof DirectoryLocked ? exitCode.refusedByState : exitCode.failed
     }
   }
 })

@@ -61,6 +61,8 @@ export interface AssembledTools {
   readonly attach?: (conversations: WorktreeJanitorOptions["conversations"]) => void
   /** Which directories can be workspaces. */
   readonly workspaceCheck?: WorkspaceCheck
+  /** What holds commands, in words. */
+  readonly sandbox?: Pick<SandboxPort, "contained" | "detail" | "level">
   /** Ends what the tools still have running. */
   readonly close: () => Promise<void>
 }
@@ -171,6 +173,7 @@ export const assembleTools = async (options: ToolsOptions): Promise<AssembledToo
     prompts: assemblePrompts(options, { sandbox, processes, tools: own, rules: currentRules, check }),
     runner,
     workspaceCheck: check,
+    sandbox: { level: sandbox.level, detail: sandbox.detail, contained: sandbox.contained },
     attach: (conversations) => {
       const made = makeWorktreeJanitor(options, runner, conversations)
       notices?.subscribe({ name: "worktrees", appended: (_id, runes) => made.notice(runes) })

@@ -2,6 +2,7 @@
 // implementation on its first call, so that a verb pays only for what it uses.
 import type { RemoteParts } from "../cli/Remote.ts"
 import type { VerbEntry } from "../cli/Verb.ts"
+import type { ChatParts } from "../cli/verbs/chat.ts"
 import type { CompletionsParts } from "../cli/verbs/completions.ts"
 import type { ConfigParts } from "../cli/verbs/config.ts"
 import type { DemoParts } from "../cli/verbs/demo.ts"
@@ -9,6 +10,7 @@ import type { DoctorParts } from "../cli/verbs/doctor.ts"
 import type { PolicyParts } from "../cli/verbs/policy.ts"
 import type { RepairParts } from "../cli/verbs/repair.ts"
 import type { ReplayParts } from "../cli/verbs/replay.ts"
+import type { ServerVerbParts } from "../cli/verbs/server.ts"
 import type { TokenParts } from "../cli/verbs/token.ts"
 import type { VerifyParts, VerifyReport } from "../cli/verbs/verify.ts"
 import { dataDirectory, readEnvironment, readVersion } from "../config/Environment.ts"
@@ -16,6 +18,7 @@ import type { HooksVerbParts } from "./HooksVerb.ts"
 import type { ServeParts } from "./ServeVerb.ts"
 
 export type VerbParts = RemoteParts &
+  ChatParts &
   ReplayParts &
   PolicyParts &
   ConfigParts &
@@ -26,6 +29,7 @@ export type VerbParts = RemoteParts &
   DemoParts &
   HooksVerbParts &
   ServeParts &
+  ServerVerbParts &
   CompletionsParts
 
 const localServer = () => import("../config/LocalServer.ts")
@@ -43,8 +47,11 @@ export const makeVerbParts = (start: {
     verbs: start.verbs,
     dataDirectory: directory,
     workingDirectory: () => process.cwd(),
+    homeDirectory: environment.homeDirectory,
+    branchOf: async (path) => (await import("../config/WorkspaceFiles.ts")).readBranch(path),
     nowMs: () => Date.now(),
     ...serverParts(directory),
+    ...backgroundParts(directory, [process.execPath, start.launcher]),
     ...recordParts,
     ...settingsParts(directory),
     command: [process.execPath, start.launcher],
@@ -74,6 +81,23 @@ const serverParts = (directory: DirectoryOf): Pick<VerbParts, "readFile" | "endp
     const info = readServerInfo(data)
     const token = readToken(data)
     return info === undefined || token === undefined ? undefined : { url: info.url, token }
+  }
+})
+
+const backgroundParts = (
+  directory: DirectoryOf,
+  command: ReadonlyArray<string>
+): Pick<VerbParts, "background" | "isAlive" | "startServer"> => ({
+  isAlive: async (pid) => (await localServer()).isAlive(pid),
+  background: async (flag) => {
+    const [{ readServerInfo }, { serverLogPath }] = await Promise.all([localServer(), import("./BackgroundServer.ts")])
+    const data = directory(flag)
+    return { data, log: serverLogPath(data), info: readServerInfo(data) }
+  },
+  startServer: async (flag, args) => {
+    const { startBackground } = await import("./BackgroundServer.ts")
+    const environment = readEnvironment().variables
+    return startBackground({ command, dataDirectory: directory(flag), environment, args })
   }
 })
 

@@ -9,6 +9,7 @@ import type { NoticeBus } from "../contract/DurableNotices.ts"
 import { describeError, type Log } from "../contract/ServerLog.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
+import type { AnswerOf } from "../wire/Operations.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken } from "./Auth.ts"
 import { AllFeed } from "./feed/AllFeed.ts"
@@ -38,7 +39,9 @@ export interface HttpListenerOptions {
   readonly origins?: ReadonlyArray<string>
   /** Where the store announces what became durable. */
   readonly notices: NoticeBus
-  readonly services: Omit<Services, "administration" | "figures" | "nowMs">
+  readonly services: Omit<Services, "about" | "administration" | "figures" | "nowMs">
+  /** What holds commands; absent on a server without them. */
+  readonly sandbox?: AnswerOf<"server.info">["sandbox"]
   readonly version: string
   readonly log: Log
   readonly nowMs: () => number
@@ -122,7 +125,13 @@ export class HttpListener {
       nowMs: options.nowMs
     }
     const operator = new Operator({
-      services: { ...services, ...this.administration(), figures: () => this.figures(), nowMs: options.nowMs },
+      services: {
+        ...services,
+        ...this.administration(),
+        about: () => this.about(),
+        figures: () => this.figures(),
+        nowMs: options.nowMs
+      },
       log,
       metrics: this.metrics,
       monotonicMs
@@ -320,6 +329,16 @@ export class HttpListener {
     const reason = writable?.()
     if (this.closing !== undefined) return { status: "closing", version }
     return reason === undefined ? { status: "ok", version } : { status: "read_only", version, reason }
+  }
+
+  private about(): Omit<AnswerOf<"server.info">, "model"> {
+    const { sandbox = null, version } = this.options
+    return { version, pid: process.pid, started_ms: this.startedMs, sandbox }
+  }
+
+  /** Clients that follow or ask at this moment. */
+  get connectionCount(): number {
+    return this.connections.size + this.routes.eventStreams
   }
 
   private figures(): Readonly<Record<string, number>> {

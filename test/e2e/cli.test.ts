@@ -239,7 +239,7 @@ describe("what cannot be", () => {
       for (const args of [["ls"], ["tail", "last"], ["ls", "--url", "http://127.0.0.1:1"]]) {
         const run = commandOn(empty)(args)
         expect(run, args.join(" ")).toMatchObject({ code: 3, stdout: "" })
-        expect(run.stderr).toContain('"echs serve"')
+        expect(run.stderr).toContain('"echs server start"')
       }
     } finally {
       rmSync(empty, { recursive: true, force: true })

@@ -152,6 +152,7 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "token.list": {},
     "token.create": { name: "guest", role: "viewer" },
     "token.remove": { name: "guest" },
+    "server.info": {},
     "server.stop": {},
     // Those that end something come last.
     "turn.interrupt": conversation,

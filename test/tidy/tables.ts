@@ -116,6 +116,8 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
       "src/main/DoctorTools.ts",
+      // Opens the log of a server in the background.
+      "src/main/BackgroundServer.ts",
       // Writes to standard error while the main thread cannot.
       "src/server/telemetry/WatchdogThread.ts"
     ]
@@ -130,6 +132,7 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/echs.js",
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
+      "src/main/BackgroundServer.ts",
       // Asks programs for their versions.
       "src/main/Doctor.ts",
       // A thread that watches the main one.

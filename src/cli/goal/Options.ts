@@ -2,6 +2,7 @@
 // reported by the name of its flag before anything is sent.
 import { resolve } from "node:path"
 import type { Fields } from "../../client/Wire.ts"
+import { directoryLabel } from "../shared/NewConversation.ts"
 import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from "../VerbSpec.ts"
 
 export const goalOptions = {
@@ -68,8 +69,10 @@ const creating = ["model", "workspace", "unsafe-workspace", "title", "policy"] a
 
 const placeOf = (values: GoalValues, workingDirectory: string) => {
   const mode = oneOf("policy", values.policy, ["read_only", "auto", "full_access"])
+  const workspace = resolve(workingDirectory, values.workspace ?? "")
   return given({
-    workspace: resolve(workingDirectory, values.workspace ?? ""),
+    workspace,
+    labels: directoryLabel(workspace),
     unsafe_workspace: values["unsafe-workspace"],
     policy: mode === undefined ? undefined : { mode },
     model: values.model,

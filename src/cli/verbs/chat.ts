@@ -1,5 +1,6 @@
 // `echs chat`: a conversation at the terminal: streams the model's text and asks for approvals in place.
 import type { Client } from "../../client/Client.ts"
+import { gatherFacts, welcomeRows } from "../chat/Welcome.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { usageText } from "../render/RuneText.ts"
 import { oneLine } from "../render/Text.ts"
@@ -7,7 +8,13 @@ import { createConversation, creationOptions } from "../shared/NewConversation.t
 import { followTurn, withoutOutput } from "../Turn.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
 
-export const make = (parts: RemoteParts): Verb =>
+export interface ChatParts extends RemoteParts {
+  readonly homeDirectory: string
+  /** The branch that is checked out around the directory. */
+  readonly branchOf: (directory: string) => Promise<string | undefined>
+}
+
+export const make = (parts: ChatParts): Verb =>
   makeRemoteVerb(parts, {
     name: "chat",
     takes: "[CONVERSATION]",
@@ -19,6 +26,7 @@ export const make = (parts: RemoteParts): Verb =>
       "With --json, prints one line per turn."
     ],
     isPatient: true,
+    startsServer: true,
     run: async ({ client, positionals: [named], terminal, values }) => {
       const id =
         named === undefined
@@ -27,10 +35,21 @@ export const make = (parts: RemoteParts): Verb =>
       const isJson = values.json === true
       const view = isJson ? withoutOutput(terminal) : terminal
       const { agents, last_event_id: head } = await client.call("conversation.get", { conversation_id: id })
+      if (terminal.isAnswered && !isJson) view.write(`${(await firstScreen(parts, client, id, terminal)).join("\n")}\n`)
       view.write(`${terminal.paint("strong", id)} ${terminal.paint("quiet", agents[0]?.model ?? "")}\n`)
       return converse({ client, id, isJson, terminal, view }, head)
     }
   })
+
+const firstScreen = async (parts: ChatParts, client: Client, conversationId: string, terminal: Terminal) => {
+  const directory = parts.workingDirectory()
+  const { homeDirectory: home } = parts
+  const isAtHome = directory === home || directory.startsWith(`${home}/`)
+  const shownDirectory = isAtHome ? `~${directory.slice(home.length)}` : directory
+  const branch = await parts.branchOf(directory)
+  const about = { version: parts.version, directory, shownDirectory, branch, conversationId }
+  return welcomeRows(await gatherFacts(client, about), terminal)
+}
 
 interface Chat {
   readonly client: Client

@@ -16,6 +16,7 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs goal 'make the tests pass'",
     notes: ["Ctrl-C stops following the goal, not the goal itself. To stop it: echs plan cancel CONVERSATION"],
     isPatient: true,
+    startsServer: true,
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
       if (goal.trim() === "") throw new UsageError("TEXT is empty: describe the goal")
       const fields = goalFields(values, parts.workingDirectory())

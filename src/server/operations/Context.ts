@@ -121,6 +121,8 @@ export interface OperationContext {
   /** Sixteen random hexadecimal digits. */
   readonly newId: () => string
   readonly defaultModel: () => string
+  /** The process, and what holds its commands. */
+  readonly about: () => Omit<AnswerOf<"server.info">, "model">
   readonly nowMs: () => number
   /** Figures of the whole process, for `stats`. */
   readonly figures: () => Readonly<Record<string, unknown>>

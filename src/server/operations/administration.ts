@@ -24,6 +24,8 @@ export const administrationHandlers: HandlersOf<"token" | "server"> = {
       if (!(yield* administration).removeToken(name)) return yield* new NotFound(`there is no token "${name}"`)
       return { name }
     }),
+  "server.info": () =>
+    CurrentOperation.use(({ about, defaultModel }) => Effect.succeed({ ...about(), model: defaultModel() })),
   "server.stop": ({ reason = "asked for" }) =>
     Effect.gen(function* () {
       const { principal } = yield* CurrentOperation

@@ -41,6 +41,22 @@ export const administrationOperations = [
     about: "Works at once: connections that came in with the token are closed."
   }),
   defineOperation({
+    name: "server.info",
+    role: "viewer",
+    mutates: false,
+    input: {},
+    answer: Struct({
+      version: Text,
+      pid: Count,
+      started_ms: Count,
+      /** Answers in conversations that name no model. */
+      model: Text,
+      /** What holds commands; null on a server without commands. */
+      sandbox: NullOr(Struct({ level: Text, detail: Text, contained: Schema.Boolean }))
+    }),
+    about: "Version, process, default model, and what holds commands."
+  }),
+  defineOperation({
     name: "server.stop",
     role: "admin",
     mutates: false,

@@ -324,13 +324,12 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     const { ids, registry } = runtime
     const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
     door.server = await HttpListener.listen({
-      ...ofMachine(options, door, store),
+      ...ofMachine(options, door, store, assembled),
       host,
       port,
       tokens: tokensOf(options, token),
       ...namesOf(options),
       ...administrationOf(options),
-      ...(assembled.sandbox === undefined ? {} : { sandbox: assembled.sandbox }),
       notices: door.notices,
       services: {
         conversations,
@@ -347,6 +346,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       monotonicMs: () => performance.now()
     })
     const { server, traces } = door
+    const isIdle = (): boolean => isUnused(server, store)
     writeServerInfo(dataDirectory, { url: server.url, pid: process.pid, started_ms: Date.now(), version })
     let closing: Promise<void> | undefined
     const recovered = goOn({ store, conversations, log, door, isClosing: () => closing !== undefined })
@@ -364,11 +364,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       dataDirectory,
       log,
       recovered,
-      isIdle: () => server.connectionCount === 0 && store.catalog.unfinished().length === 0,
-      close: () => {
-        closing ??= close()
-        return closing
-      }
+      isIdle,
+      close: () => (closing ??= close())
     }
   } catch (error) {
     await closeTools()
@@ -377,8 +374,17 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   }
 }
 
+const isUnused = (server: HttpListener, { catalog }: Store): boolean =>
+  server.connectionCount === 0 && catalog.unfinished().length === 0
+
 /** What the machine allows the door, and what the store says about itself. */
-const ofMachine = (options: ServeOptions, { descriptors }: Door, store: Store) => ({
+const ofMachine = (
+  options: ServeOptions,
+  { descriptors }: Door,
+  store: Store,
+  { sandbox }: Pick<AssembledTools, "sandbox">
+) => ({
+  ...(sandbox === undefined ? {} : { sandbox }),
   connectionsMax: descriptors.connectionsMax,
   socketsMax: descriptors.socketsMax,
   ...options.door,

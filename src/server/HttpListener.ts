@@ -125,13 +125,7 @@ export class HttpListener {
       nowMs: options.nowMs
     }
     const operator = new Operator({
-      services: {
-        ...services,
-        ...this.administration(),
-        about: () => this.about(),
-        figures: () => this.figures(),
-        nowMs: options.nowMs
-      },
+      services: { ...services, ...this.administration(), ...this.selfDescription(), nowMs: options.nowMs },
       log,
       metrics: this.metrics,
       monotonicMs
@@ -331,9 +325,12 @@ export class HttpListener {
     return reason === undefined ? { status: "ok", version } : { status: "read_only", version, reason }
   }
 
-  private about(): Omit<AnswerOf<"server.info">, "model"> {
+  private selfDescription(): Pick<Services, "about" | "figures"> {
     const { sandbox = null, version } = this.options
-    return { version, pid: process.pid, started_ms: this.startedMs, sandbox }
+    return {
+      about: () => ({ version, pid: process.pid, started_ms: this.startedMs, sandbox }),
+      figures: () => this.figures()
+    }
   }
 
   /** Clients that follow or ask at this moment. */

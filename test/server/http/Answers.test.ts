@@ -231,11 +231,13 @@ const asked = async (server: TestServer): Promise<ReadonlyArray<readonly [title:
   ]
 }
 
-/** Of the metrics only how they begin; the rest are the figures of this run. */
+/** Of long answers and of the metrics only how they begin: what is in them belongs to the operations, and grows. */
 const shortened = (path: string, answer: string): string => {
-  if (!path.startsWith("/metrics") || !answer.startsWith("200")) return answer
   const [head = "", body = ""] = answer.split(/\n\n(.*)/s)
-  return `${head.replace(/content-length: \d+/, "content-length: <n>")}\n\n${body.slice(0, "# TYPE ".length)}\n`
+  const shown = path.startsWith("/metrics") ? "# TYPE ".length : 100
+  const isWhole = !head.startsWith("200") || (body.length < 400 && !path.startsWith("/metrics"))
+  if (isWhole || !head.includes("content-length")) return answer
+  return `${head.replace(/content-length: \d+/, "content-length: <n>")}\n\n${body.slice(0, shown)}…\n`
 }
 
 const record = async (server: TestServer): Promise<string> => {

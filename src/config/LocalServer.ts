@@ -95,3 +95,10 @@ export const removeNamedToken = (dataDirectory: string, name: string): boolean =
   )
   return true
 }
+
+/** The named tokens of a data directory, as an admin sees them. */
+export const tokenAdministration = (dataDirectory: string) => ({
+  tokens: () => readNamedTokens(dataDirectory).map(({ name, role }) => ({ name, role })),
+  createToken: (name: string, role: TokenRole) => createNamedToken(dataDirectory, name, role)?.token,
+  removeToken: (name: string) => removeNamedToken(dataDirectory, name)
+})

@@ -5,7 +5,9 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { setTimeout as sleep } from "node:timers/promises"
 import { WebSocketServer } from "ws"
+import type { Channel } from "../contract/Channel.ts"
 import type { NoticeBus } from "../contract/DurableNotices.ts"
+import type { LiveText } from "../contract/LiveText.ts"
 import { describeError, type Log } from "../contract/ServerLog.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
@@ -15,7 +17,7 @@ import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken
 import { AllFeed } from "./feed/AllFeed.ts"
 import { Attention } from "./feed/AttentionFeed.ts"
 import { Feeds } from "./feed/Feeds.ts"
-import { Live, type LiveText } from "./feed/LiveText.ts"
+import { Live } from "./feed/LiveText.ts"
 import { PageBuffers } from "./feed/PageBuffers.ts"
 import type { Following } from "./feed/Subscriptions.ts"
 import { answerPage } from "./http/CrossOrigin.ts"
@@ -40,6 +42,8 @@ export interface HttpListenerOptions {
   readonly origins?: ReadonlyArray<string>
   /** Where the store announces what became durable. */
   readonly notices: NoticeBus
+  /** Where turns tell text as it arrives. */
+  readonly liveTexts: Channel<readonly [live: LiveText]>
   readonly services: Omit<Services, "about" | "administration" | "figures" | "nowMs">
   /** What holds commands; absent on a server without them. */
   readonly sandbox?: AnswerOf<"server.info">["sandbox"]
@@ -146,16 +150,27 @@ export class HttpListener {
     })
     this.sockets = this.makeSockets()
     this.http = this.makeHttp()
-    this.stopListening = options.notices.subscribe({
-      name: "server",
-      appended: (conversationId, runes) => this.appended(conversationId, runes),
-      appeared: (conversationId, how) => {
-        // Whoever follows everything has had a restored one before it was archived.
-        if (how !== "restored") this.allFeed.notice(conversationId, 1)
-        this.attention.notice(conversationId)
-      },
-      loaded: (state) => this.metrics.resume(state)
-    })
+    this.stopListening = this.listenToNotices()
+  }
+
+  private listenToNotices(): () => void {
+    const { liveTexts, notices } = this.options
+    const stops = [
+      liveTexts.add("server", (live) => this.live.tell(live)),
+      notices.subscribe({
+        name: "server",
+        appended: (conversationId, runes) => this.appended(conversationId, runes),
+        appeared: (conversationId, how) => {
+          // Whoever follows everything has had a restored one before it was archived.
+          if (how !== "restored") this.allFeed.notice(conversationId, 1)
+          this.attention.notice(conversationId)
+        },
+        loaded: (state) => this.metrics.resume(state)
+      })
+    ]
+    return () => {
+      for (const stop of stops) stop()
+    }
   }
 
   static async listen(options: HttpListenerOptions): Promise<HttpListener> {
@@ -273,10 +288,6 @@ export class HttpListener {
     for (const rune of runes) logExit(this.options.log, rune)
     this.allFeed.notice(conversationId, first.event_id)
     this.attention.notice(conversationId)
-  }
-
-  tellLive(live: LiveText): void {
-    this.live.tell(live)
   }
 
   private ping(): void {

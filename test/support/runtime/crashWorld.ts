@@ -2,7 +2,7 @@
 // files on which every run of something that must not run twice leaves a mark.
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import type { HookPort } from "#src/hook/HookPort.ts"
-import type { FunctionTool } from "#src/tool/FunctionTools.ts"
+import type { FunctionTool } from "../tool/FunctionTools.ts"
 import { say, scenarios, step, use } from "./scenarios.ts"
 import { effectTool, tool } from "./tools.ts"
 

@@ -1,37 +1,34 @@
-// What agents are told about where they work, put together of the tools, the sandbox and the policy of a server.
+// What agents are told about where they work, as a service: put together of the tools, the sandbox and the policy of a
+// server.
 import { join } from "node:path"
-import type { Environment } from "../config/Environment.ts"
-import type { InstructionSettings } from "../config/InstructionSettings.ts"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { KnownSecrets } from "../contract/KnownSecrets.ts"
+import { describeError, ServerLog } from "../contract/ServerLog.ts"
 import type { AgentState, ConversationState } from "../machine/State.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import { evaluate } from "../policy/Evaluate.ts"
-import { makeGitState } from "../prompt/GitState.ts"
-import type { PromptPort } from "../prompt/PromptPort.ts"
-import { makePrompts } from "../prompt/Prompts.ts"
+import { ServerRules } from "../policy/PolicyFile.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { SecretMask } from "../rune/Secrets.ts"
-import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
-import type { SandboxPort } from "../sandbox/SandboxPort.ts"
+import { Processes, Sandbox, Workspaces } from "../sandbox/Sandbox.ts"
 import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
+import { BuiltinToolSet } from "../tool/builtin/BuiltinToolSet.ts"
 import { Git } from "../tool/builtin/git/Git.ts"
 import { accessOf, type Input, type Tool } from "../tool/Tool.ts"
+import { makeGitState } from "./GitState.ts"
+import type { PromptPort } from "./PromptPort.ts"
+import { makePrompts } from "./Prompts.ts"
 
-export interface InstructionOptions {
+export interface AgentPromptsOptions {
   readonly dataDirectory: string
-  readonly environment: Environment
-  /** What must not stand in anything that agents are told. */
-  readonly secrets?: SecretMask
+  readonly home: string
+  readonly variables: Readonly<Record<string, string | undefined>>
   /** The user's own instruction file, and whether those of projects are told; both, unless told. */
-  readonly instructions?: InstructionSettings
-  /** Told when what an agent should have been told could not be put together. */
-  readonly onPromptTrouble?: (error: unknown) => void
+  readonly instructions?: { readonly user?: string | null; readonly project?: boolean } | undefined
 }
 
-export interface PromptParts {
-  readonly sandbox: SandboxPort
-  readonly processes: ProcessPort
-  /** The server's own tools. */
-  readonly tools: ReadonlyArray<Tool>
+interface ReadRules {
   readonly rules: () => ReadonlyArray<unknown>
   readonly check: WorkspaceCheck
 }
@@ -60,7 +57,7 @@ const touchedBy =
 
 /** The same question as for `read_file`: an instruction file opens nothing that the agent could not open unasked. */
 const mayRead =
-  ({ check, rules }: PromptParts) =>
+  ({ check, rules }: ReadRules) =>
   (state: ConversationState, agentId: AgentId, path: string): boolean => {
     const { policy, unsafe_workspace = false } = state.session.config
     const workspace = workspaceOf(state, agentId)
@@ -84,17 +81,22 @@ const mayRead =
   }
 
 /** Where the user's own file lies unless the settings say otherwise. */
-const usualFile = ({ environment: { homeDirectory, variables } }: InstructionOptions): string =>
-  join(variables["XDG_CONFIG_HOME"] || join(homeDirectory, ".config"), "echs", "AGENTS.md")
+const usualFile = ({ home, variables }: AgentPromptsOptions): string =>
+  join(variables["XDG_CONFIG_HOME"] || join(home, ".config"), "echs", "AGENTS.md")
 
 const today = (): string => {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
   return `${new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(new Date())} (${timeZone})`
 }
 
-export const assemblePrompts = (options: InstructionOptions, parts: PromptParts): PromptPort => {
-  const { dataDirectory, environment, instructions = {}, onPromptTrouble, secrets } = options
-  const { contained, level } = parts.sandbox
+type PromptParts = Sandbox | Processes | Workspaces | BuiltinToolSet | ServerRules | KnownSecrets | ServerLog
+
+const assemble = Effect.fnUntraced(function* (options: AgentPromptsOptions) {
+  const { dataDirectory, home, instructions = {} } = options
+  const { contained, level } = yield* Sandbox
+  const processes = yield* Processes
+  const secrets = yield* KnownSecrets
+  const log = yield* ServerLog
   const { project = true, user = usualFile(options) } = instructions
   return makePrompts({
     place: { platform: `${process.platform} ${process.arch}`, level, contained },
@@ -102,10 +104,18 @@ export const assemblePrompts = (options: InstructionOptions, parts: PromptParts)
     userFile: user ?? undefined,
     project,
     ownDirectories: [dataDirectory],
-    touched: touchedBy(parts.tools),
-    mayRead: mayRead(parts),
-    gitState: makeGitState(new Git({ processes: parts.processes, home: environment.homeDirectory }), { contained }),
-    ...(secrets === undefined ? {} : { mask: (text: string) => secrets.text(text) }),
-    ...(onPromptTrouble === undefined ? {} : { onTrouble: onPromptTrouble })
+    touched: touchedBy(yield* BuiltinToolSet),
+    mayRead: mayRead({ rules: (yield* ServerRules).current, check: (yield* Workspaces).check }),
+    gitState: makeGitState(new Git({ processes, home }), { contained }),
+    mask: (text) => secrets.text(text),
+    onTrouble: (error) => log.write("warn", "an agent was not told where it works", { cause: describeError(error) })
   })
+})
+
+export class AgentPrompts extends Context.Service<AgentPrompts, PromptPort>()("echs/AgentPrompts") {
+  static readonly layer = (options: AgentPromptsOptions): Layer.Layer<AgentPrompts, never, PromptParts> =>
+    Layer.effect(AgentPrompts, assemble(options))
+
+  /** Agents are told nothing. */
+  static readonly none: Layer.Layer<AgentPrompts> = Layer.succeed(AgentPrompts, { news: async () => undefined })
 }

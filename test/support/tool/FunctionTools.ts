@@ -1,11 +1,10 @@
-// Tools that are functions of this process: what a program that embeds ECHS registers, and what tests use. They
-// run without a sandbox, and say so.
+// Tools that are functions of this process, for tests. They run without a sandbox, and say so.
 import * as Effect from "effect/Effect"
-import type { ToolFacts } from "../machine/Command.ts"
-import { errorInfo } from "../machine/ErrorTable.ts"
-import type { CallState, ConversationState } from "../machine/State.ts"
-import { promisedOutcome } from "./PromiseWork.ts"
-import type { Authorization, SignalContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
+import type { ToolFacts } from "#src/machine/Command.ts"
+import { errorInfo } from "#src/machine/ErrorTable.ts"
+import type { CallState, ConversationState } from "#src/machine/State.ts"
+import { promisedOutcome } from "#src/tool/PromiseWork.ts"
+import type { Authorization, SignalContext, ToolOutcome, ToolPort } from "#src/tool/ToolPort.ts"
 
 export interface FunctionTool extends ToolFacts {
   readonly name: string

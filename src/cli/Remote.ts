@@ -43,19 +43,10 @@ export const makeRemoteVerb = <const Table extends OptionTable>(parts: RemotePar
   makeVerb({
     ...spec,
     options: { ...spec.options, ...remoteOptions },
-    run: async (input) => {
-      const { terminal } = input
-      let client: Client | undefined
-      try {
-        if (spec.startsServer === true) await ensureServer(parts, input.values as Flags, terminal)
-        client = await connect(parts, input.values as Flags, spec, terminal)
-        return await spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
-      } catch (error) {
-        return tellFailure(spec.name, error, { terminal, isJson: input.values.json === true })
-      } finally {
-        await client?.close()
-      }
-    }
+    run: (input) =>
+      withServer(parts, spec, input, (client) =>
+        spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
+      )
   })
 
 /** The server in the background could not be started; the message says why. */
@@ -71,12 +62,31 @@ const ensureServer = async (parts: RemoteParts, { data, url }: Flags, terminal: 
   if (started._tag === "Failed") throw new StartFailed(started.reason)
 }
 
-const connect = <Table extends OptionTable>(
+type Connecting = Pick<RemoteSpec<OptionTable>, "name" | "isPatient" | "onConnection" | "startsServer">
+
+/** Does something with a running server, and tells what kept it from doing so. */
+export const withServer = async (
   parts: RemoteParts,
-  values: Flags,
-  spec: RemoteSpec<Table>,
-  terminal: Terminal
-): Promise<Client> => {
+  spec: Connecting,
+  {
+    terminal,
+    values
+  }: { readonly terminal: Terminal; readonly values: object & { readonly json?: boolean | undefined } },
+  run: (client: Client) => Promise<ExitCode>
+): Promise<ExitCode> => {
+  let client: Client | undefined
+  try {
+    if (spec.startsServer === true) await ensureServer(parts, values as Flags, terminal)
+    client = await connect(parts, values as Flags, spec, terminal)
+    return await run(client)
+  } catch (error) {
+    return tellFailure(spec.name, error, { terminal, isJson: values.json === true })
+  } finally {
+    await client?.close()
+  }
+}
+
+const connect = (parts: RemoteParts, values: Flags, spec: Connecting, terminal: Terminal): Promise<Client> => {
   const { onConnection } = spec
   const flags = {
     ...(values.data === undefined ? {} : { data: values.data }),

@@ -28,7 +28,7 @@ import type { Administration, Principal } from "./operations/Context.ts"
 import { Operator, type Services } from "./operations/Operate.ts"
 import { ClientSocket, Connection, type ConnectionHost } from "./socket/Connection.ts"
 import { UnknownSockets } from "./socket/UnknownSockets.ts"
-import { circuitGauges, Metrics, type SeenEvent } from "./telemetry/Metrics.ts"
+import { circuitGauges, Metrics, plainGauges, type SeenEvent } from "./telemetry/Metrics.ts"
 import { logEvent, logExit } from "./telemetry/StateLog.ts"
 
 export interface HttpListenerOptions {
@@ -104,7 +104,7 @@ export class HttpListener {
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
     const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
-    const gauges = () => ({ ...this.figures(), ...circuitGauges(conversations.circuits()) })
+    const gauges = () => [...plainGauges(this.figures()), ...circuitGauges(conversations.circuits())]
     this.metrics = new Metrics(gauges, { onEvent })
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {

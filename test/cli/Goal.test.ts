@@ -207,6 +207,7 @@ describe("the flags of echs goal", () => {
     expect(fields).toEqual({
       auto_start: false,
       workspace: "/here/there",
+      labels: { directory: "/here/there" },
       model: "a/b",
       title: "t",
       policy: { mode: "read_only" },
@@ -226,7 +227,11 @@ describe("the flags of echs goal", () => {
   })
 
   it("say nothing that was not said, and nothing about a conversation that is there already", async () => {
-    expect((await asked()).fields).toEqual({ auto_start: true, workspace: "/here" })
+    expect((await asked()).fields).toEqual({
+      auto_start: true,
+      workspace: "/here",
+      labels: { directory: "/here" }
+    })
     expect((await asked("--in", "last")).fields).toEqual({ auto_start: true })
   })
 

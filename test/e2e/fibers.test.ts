@@ -60,5 +60,5 @@ it("doctor --fibers prints the conversations at work, their agents, turns and wo
 it("doctor --fibers without a server says how to start one", () => {
   const run = commandOn(join(place, "elsewhere"))(["doctor", "--fibers"])
   expect(run.code).not.toBe(0)
-  expect(run.stderr).toContain('start one with "echs serve"')
+  expect(run.stderr).toContain('start one with "echs server start"')
 })

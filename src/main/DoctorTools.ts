@@ -16,7 +16,7 @@ import { emptyConversation } from "../machine/State.ts"
 import type { AgentId, ConversationId } from "../rune/Ids.ts"
 import { ToolRouter } from "../tool/ToolService.ts"
 import { offerTools } from "../turn/ToolOffer.ts"
-import { agentRooms } from "./Rooms.ts"
+import { agentRooms, machineRoom } from "./Rooms.ts"
 
 export interface DoctorToolsOptions {
   readonly environment: Environment
@@ -36,8 +36,14 @@ const lookAt = (options: DoctorToolsOptions, directory: string): Promise<Readonl
     write: (_level, _text, facts) =>
       void troubles.push(`${String(facts?.["server"] ?? "")}: ${String(facts?.["message"] ?? "")}`)
   })
-  const rooms = agentRooms({ dataDirectory: directory, environment, version, ...settings }).pipe(
-    Layer.provide([Layer.succeed(OutputBlobs, noBlobs), KnownSecrets.layer([]), DurableNotices.layer]),
+  const given = { dataDirectory: directory, environment, version, ...settings }
+  const rooms = agentRooms(given).pipe(
+    Layer.provide([
+      machineRoom(given),
+      Layer.succeed(OutputBlobs, noBlobs),
+      KnownSecrets.layer([]),
+      DurableNotices.layer
+    ]),
     Layer.provide(log)
   )
   return Effect.runPromise(Effect.provide(findings(troubles), rooms))

@@ -8,27 +8,21 @@ import { helperNames, helperTools } from "../autonomy/HelperTools.ts"
 import { worktreeJanitor } from "../autonomy/WorktreeJanitor.ts"
 import { DataDirectory } from "../config/DataDirectory.ts"
 import { descriptorLimit, descriptorPlan } from "../config/Descriptors.ts"
-import type { Environment } from "../config/Environment.ts"
 import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
-import type { InstructionSettings } from "../config/InstructionSettings.ts"
 import { readToken, tokenAdministration } from "../config/LocalServer.ts"
 import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
-import type { OutputBlobs } from "../contract/Blobs.ts"
 import type { CallGates } from "../contract/CallGates.ts"
-import type { DurableNotices } from "../contract/DurableNotices.ts"
 import { KnownSecrets } from "../contract/KnownSecrets.ts"
 import type { ClientTools } from "../contract/RemoteTools.ts"
-import type { SandboxFacts } from "../contract/ServerFacts.ts"
-import type { LogLevel, ServerLog } from "../contract/ServerLog.ts"
-import { type ConversationOptions, ConversationService } from "../conversation/ConversationService.ts"
+import { ConversationService } from "../conversation/ConversationService.ts"
 import { snapshotShape } from "../conversation/SnapshotStore.ts"
 import { ServerHooks } from "../hook/HookService.ts"
 import { ServerRules } from "../policy/PolicyFile.ts"
 import { AgentPrompts } from "../prompt/AgentPrompts.ts"
-import { ModelProviders, type ProvidersOptions } from "../provider/Registry.ts"
+import { ModelProviders } from "../provider/Registry.ts"
 import { Processes, Sandbox, Workspaces } from "../sandbox/Sandbox.ts"
 import { namedToken } from "../server/Auth.ts"
-import { Listener, type ListenerOptions } from "../server/Listener.ts"
+import { defaultHost, Listener } from "../server/Listener.ts"
 import { TokenAdministration } from "../server/operations/Context.ts"
 import * as Log from "../server/telemetry/Log.ts"
 import * as Traces from "../server/telemetry/TracesLayer.ts"
@@ -36,70 +30,35 @@ import * as Store from "../store/Store.ts"
 import { BuiltinToolSet } from "../tool/builtin/BuiltinToolSet.ts"
 import { McpServers } from "../tool/mcp/McpServers.ts"
 import { RemoteToolSource, ToolRouter } from "../tool/ToolService.ts"
-import type { Role } from "../wire/Operations.ts"
+import type { AgentOptions, ServeOptions } from "./ServeOptions.ts"
 
-/** What the tools, hooks and prompts of agents are made of. */
-export interface AgentOptions {
-  readonly dataDirectory: string
-  readonly environment: Environment
-  readonly version: string
-  /** What commands find besides what they need, and what they never find. */
-  readonly sandbox?: { readonly readable: ReadonlyArray<string>; readonly hidden: ReadonlyArray<string> }
-  /** `mcp_servers` of the settings, as it was written. */
-  readonly mcpServers?: unknown
-  readonly instructions?: InstructionSettings
-  /** How long a client that runs tools may be away. */
-  readonly returnWithinMs?: number
-}
-
-export interface ServeOptions extends AgentOptions, ProvidersOptions {
-  /** Where the log, snapshots, blobs and archives are kept; the machine's own disk unless told. */
-  readonly disk?: Store.StoreOptions["disk"]
-  readonly host?: string
-  /** 4600 unless told; 0 picks one. */
-  readonly port?: number
-  /** Used instead of the token file. */
-  readonly token?: string
-  /** More tokens, with their own names and roles. */
-  readonly tokens?: ReadonlyArray<{ readonly name: string; readonly role: Role; readonly token: string }>
-  readonly hostNames?: ReadonlyArray<string>
-  /** Pages of others that may use this server from a browser. */
-  readonly origins?: ReadonlyArray<string>
-  /** How long new conversations wait out an outage, in a turn and while a goal is pursued, unless they say so. */
-  readonly llmRetryMs?: number | undefined
-  readonly llmRetryGoalMs?: number | undefined
-  /** What must not stand in anything that agents see, besides the token. */
-  readonly secrets?: ReadonlyArray<string>
-  readonly runtime?: Omit<ConversationOptions, "limitDefaults">
-  readonly door?: Partial<Omit<ListenerOptions, "host" | "port" | "tokens" | "version" | "hostNames" | "origins">>
-  /** An admin may change the named tokens of the data directory and ask for a stop. */
-  readonly isAdministered?: boolean
-  /** How long a stop may take before it leaves behind what hangs. */
-  readonly drainMs?: number
-  readonly logLevel?: LogLevel
-  readonly writeLine?: (line: string) => void
-  /** Where traces go, if anywhere: the base address of an OTLP collector. */
-  readonly otlpEndpoint?: string
-}
-
-export const defaultHost = "127.0.0.1"
 const defaultPort = 4600
+
+const placeOf = ({ dataDirectory, environment: { homeDirectory: home, variables } }: AgentOptions) => ({
+  ...{ dataDirectory, home, variables },
+  path: variables["PATH"] ?? ""
+})
+
+/** What this machine offers: the sandbox that was found, processes in it, directories to work in. */
+export const machineRoom = (options: AgentOptions) => {
+  const place = placeOf(options)
+  return Processes.layer(place).pipe(
+    Layer.provideMerge(Sandbox.layer({ ...place, ...options.sandbox })),
+    Layer.provideMerge(Workspaces.layer(place))
+  )
+}
 
 /** Everything that agents work with, and what decides about it. */
 export const agentRooms = (options: AgentOptions) => {
-  const { dataDirectory, environment, instructions, mcpServers, returnWithinMs, sandbox = {}, version } = options
-  const { homeDirectory: home, variables } = environment
-  const place = { dataDirectory, home, variables, path: variables["PATH"] ?? "" }
+  const { dataDirectory, instructions, mcpServers, returnWithinMs, version } = options
+  const place = placeOf(options)
   return ToolRouter.layer(helperTools).pipe(
     Layer.provideMerge(RemoteToolSource.layer({ reserved: helperNames, returnWithinMs })),
-    Layer.provideMerge(McpServers.layer({ servers: mcpServers, variables, version })),
+    Layer.provideMerge(McpServers.layer({ servers: mcpServers, variables: place.variables, version })),
     Layer.provideMerge(hooksOf(options)),
     Layer.provideMerge(AgentPrompts.layer({ ...place, instructions })),
     Layer.provideMerge(BuiltinToolSet.layer(place)),
     Layer.provideMerge(CommandRunner.layer),
-    Layer.provideMerge(Processes.layer(place)),
-    Layer.provideMerge(Sandbox.layer({ ...place, ...sandbox })),
-    Layer.provideMerge(Workspaces.layer({ home })),
     Layer.provideMerge(ServerRules.layer(join(dataDirectory, "policy.json")))
   )
 }
@@ -147,20 +106,11 @@ const followersOf = ({ dataDirectory }: ServeOptions) =>
     })
   )
 
-/** What every other room finds in the rooms of agents, whatever they are made of. */
-type AgentServices =
-  | ToolRouter
-  | ClientTools
-  | ServerHooks
-  | CallGates
-  | AgentPrompts
-  | CommandRunner
-  | Workspaces
-  | SandboxFacts
-  | ServerRules
+/** What the rest of the graph finds in the rooms of agents, whatever they are made of. */
+type AgentServices = ToolRouter | ClientTools | ServerHooks | CallGates | AgentPrompts | CommandRunner | ServerRules
 
 export interface Rooms extends Omit<ReturnType<typeof makeRooms>, "agents"> {
-  readonly agents: Layer.Layer<AgentServices, never, OutputBlobs | DurableNotices | ServerLog | KnownSecrets>
+  readonly agents: Layer.Layer<AgentServices, never, Layer.Services<ReturnType<typeof agentRooms>>>
 }
 
 export const roomsOf = (options: ServeOptions): Rooms => makeRooms(options)
@@ -186,6 +136,7 @@ const makeRooms = (options: ServeOptions) => {
       ...(disk === undefined ? {} : { disk })
     }),
     providers: ModelProviders.layer(options),
+    machine: machineRoom(options),
     agents: agentRooms(options),
     conversations: ConversationService.layer({ ...runtime, limitDefaults: { llmRetryMs, llmRetryGoalMs } }),
     followers: followersOf(options),

@@ -4,12 +4,8 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as Option from "effect/Option"
-import * as Scope from "effect/Scope"
 import { DataDirectory } from "../config/DataDirectory.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
@@ -20,12 +16,12 @@ import { ApprovalService, PromptViewService, StoredConversations } from "../conv
 import type { Recovered } from "../conversation/Conversations.ts"
 import { ResumeWork } from "../conversation/ResumeWork.ts"
 import { layerSecure } from "../rune/IdSource.ts"
-import { Listener } from "../server/Listener.ts"
+import { Listener, requireLoopback } from "../server/Listener.ts"
 import { StoreService } from "../store/Store.ts"
+import { bounded } from "../supervise/Bounded.ts"
 import { limits } from "../wire/WireLimits.ts"
-import { defaultHost, type Rooms, roomsOf, type ServeOptions } from "./Rooms.ts"
-
-export type { Rooms, ServeOptions } from "./Rooms.ts"
+import { type Rooms, roomsOf } from "./Rooms.ts"
+import type { ServeOptions } from "./ServeOptions.ts"
 
 export interface RunningServer {
   readonly url: string
@@ -43,38 +39,6 @@ export interface RunningServer {
   readonly close: () => Promise<void>
 }
 
-export class BindRefused extends Error {
-  override readonly name = "BindRefused"
-
-  constructor(host: string) {
-    super(`refusing to listen on ${host}: anybody on the network could come in; give a token of your own to allow it`)
-  }
-}
-
-const loopback: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
-
-/** Whatever hangs must not keep the process: what was acknowledged is durable already. */
-const closeWithin = Effect.fnUntraced(function* (scope: Scope.Closeable, drainMs: number) {
-  const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), { startImmediately: true })
-  const done = yield* Effect.timeoutOption(Fiber.await(closing), drainMs)
-  if (Option.isNone(done))
-    (yield* ServerLog).write("warn", "the stop took too long, what hangs is left behind", { after_ms: drainMs })
-})
-
-/** The layer with an end of its own, which takes bounded time. */
-const bounded =
-  (drainMs: number) =>
-  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R | ServerLog> =>
-    Layer.fromBuild((memoMap, scope) =>
-      Effect.gen(function* () {
-        const log = yield* ServerLog
-        const inner = yield* Scope.make()
-        const end = Effect.provideService(closeWithin(inner, drainMs), ServerLog, log)
-        yield* Scope.addFinalizer(scope, end)
-        return yield* Layer.buildWithMemoMap(layer, memoMap, inner)
-      })
-    )
-
 /** Clients on this machine find the server by the note in its data directory. */
 const announced = (version: string) =>
   Layer.effectDiscard(
@@ -88,6 +52,9 @@ const announced = (version: string) =>
 const views = Layer.mergeAll(StoredConversations.layer, ApprovalService.layer, PromptViewService.layer)
 const signals = Layer.mergeAll(DurableNotices.layer, LiveTexts.layer, ServerReady.layer, StopRequest.layer, layerSecure)
 
+const lateStop = (after_ms: number): Effect.Effect<void, never, ServerLog> =>
+  Effect.map(ServerLog, (log) => log.write("warn", "the stop took too long, what hangs is left behind", { after_ms }))
+
 /** Read from the bottom: every room finds what it needs below. */
 export const serverOf = (options: ServeOptions, rooms: Rooms) =>
   announced(options.version).pipe(
@@ -99,8 +66,9 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(rooms.conversations),
     Layer.provideMerge(rooms.agents),
     Layer.provideMerge(rooms.providers),
-    Layer.provideMerge(rooms.store),
-    bounded(options.drainMs ?? limits.drainMs),
+    // Neither needs the other: the log is opened while the sandbox is looked for.
+    Layer.provideMerge([rooms.store, rooms.machine]),
+    bounded({ withinMs: options.drainMs ?? limits.drainMs, onLate: lateStop }),
     Layer.provideMerge(rooms.secrets),
     Layer.provideMerge(rooms.traces),
     Layer.provideMerge(signals),
@@ -110,8 +78,8 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
 
 /** Starts everything on a data directory; resolves when the server listens. */
 export const startServer = async (options: ServeOptions, replaced: Partial<Rooms> = {}): Promise<RunningServer> => {
-  const { dataDirectory, host = defaultHost, token } = options
-  if (!loopback.has(host) && token === undefined) throw new BindRefused(host)
+  const { dataDirectory, host, token } = options
+  if (token === undefined) requireLoopback(host)
   const runtime = ManagedRuntime.make(serverOf(options, { ...roomsOf(options), ...replaced }))
   const built = await runtime.context().catch(async (error: unknown) => {
     await runtime.dispose()

@@ -6,9 +6,11 @@ import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { DirectoryShared, scenarioReader } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
 import { secretsIn } from "../rune/Secrets.ts"
+import { BindRefused } from "../server/Listener.ts"
 import { startWatchdog } from "../server/telemetry/Watchdog.ts"
 import { limits } from "../wire/WireLimits.ts"
-import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
+import { type RunningServer, startServer } from "./Serve.ts"
+import type { ServeOptions } from "./ServeOptions.ts"
 
 export interface ServeParts {
   readonly environment: Environment

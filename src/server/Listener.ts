@@ -40,6 +40,22 @@ export type ListenerOptions = Pick<HttpListenerOptions, "host" | "port" | "token
     >
   >
 
+export class BindRefused extends Error {
+  override readonly name = "BindRefused"
+
+  constructor(host: string) {
+    super(`refusing to listen on ${host}: anybody on the network could come in; give a token of your own to allow it`)
+  }
+}
+
+const loopback: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
+export const defaultHost = "127.0.0.1"
+
+/** Throws BindRefused for an address that other machines reach: the token of the directory is for this one. */
+export const requireLoopback = (host = defaultHost): void => {
+  if (!loopback.has(host)) throw new BindRefused(host)
+}
+
 const operationServices = Effect.gen(function* () {
   const ids = yield* Ids
   const { defaultModel, sight } = yield* ModelFacts

@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
 import { limits as logLimits } from "#runelog/RunelogLimits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
-import { BindRefused } from "#src/main/Serve.ts"
+import { BindRefused } from "#src/server/Listener.ts"
 import { Store } from "#src/store/Store.ts"
 import { limits as storeLimits } from "#src/store/StoreLimits.ts"
 import { closeCodes } from "#src/wire/Codes.ts"
@@ -15,7 +15,7 @@ import { limits } from "#src/wire/WireLimits.ts"
 import { Scribe } from "../store/support.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool } from "../support/runtime/tools.ts"
-import { bareAgents, startTestServer } from "../support/server/graph.ts"
+import { bareRooms, startTestServer } from "../support/server/graph.ts"
 import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 
@@ -256,7 +256,7 @@ describe("a stop", () => {
     const writeLine = (line: string) => void lines.push(line)
     const server = await startTestServer(
       { dataDirectory: data, drainMs: 50, writeLine },
-      { agents: Layer.provideMerge(bareAgents(), hangs) }
+      { ...bareRooms(), followers: hangs }
     )
     await server.close()
     expect(lines.filter((line) => line.includes("left behind"))).toEqual([expect.stringContaining('"after_ms":50')])

@@ -8,7 +8,7 @@ import type { HookPort } from "#src/hook/HookPort.ts"
 import type { RunningServer } from "#src/main/Serve.ts"
 import { checkDirectory } from "../runtime/checkDirectory.ts"
 import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
-import { bareAgents, startTestServer, type TestOptions } from "./graph.ts"
+import { bareRooms, startTestServer, type TestOptions } from "./graph.ts"
 import { Socket } from "./Socket.ts"
 
 export interface TestServerOptions extends Partial<TestOptions> {
@@ -34,8 +34,8 @@ export const openServer = async (dataDirectory: string, options: TestServerOptio
     ...rest,
     dataDirectory
   }
-  const agents = bareAgents({ tools: functionTools(tools), ...(hooks === undefined ? {} : { hooks }) })
-  const running = await startTestServer(given, { agents })
+  const rooms = bareRooms({ tools: functionTools(tools), ...(hooks === undefined ? {} : { hooks }) })
+  const running = await startTestServer(given, rooms)
   return {
     ...running,
     lines,

@@ -13,11 +13,12 @@ import { SandboxFacts } from "#src/contract/ServerFacts.ts"
 import { ServerLog } from "#src/contract/ServerLog.ts"
 import { type HookPort, noHooks } from "#src/hook/HookPort.ts"
 import { ServerHooks } from "#src/hook/HookService.ts"
-import { type AgentOptions, agentRooms } from "#src/main/Rooms.ts"
-import { type Rooms, type RunningServer, type ServeOptions, startServer } from "#src/main/Serve.ts"
+import { agentRooms, machineRoom, type Rooms } from "#src/main/Rooms.ts"
+import { type RunningServer, startServer } from "#src/main/Serve.ts"
+import type { AgentOptions, ServeOptions } from "#src/main/ServeOptions.ts"
 import { ServerRules } from "#src/policy/PolicyFile.ts"
 import { AgentPrompts } from "#src/prompt/AgentPrompts.ts"
-import { Workspaces } from "#src/sandbox/Sandbox.ts"
+import { Processes, Sandbox, Workspaces } from "#src/sandbox/Sandbox.ts"
 import type { ToolPort } from "#src/tool/ToolPort.ts"
 import { ToolRouter } from "#src/tool/ToolService.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
@@ -29,19 +30,35 @@ export const testEnvironment = (variables: Readonly<Record<string, string>> = {}
   homeDirectory: homedir()
 })
 
+const nothingRuns = (): Promise<never> => Promise.reject(new Error("nothing runs here"))
+
+const bareMachine: Rooms["machine"] = Layer.mergeAll(
+  Layer.succeed(Sandbox, {
+    ...{ level: "none", contained: false, detail: "a test runs no commands", limits: [] },
+    prepare: () => {
+      throw new Error("nothing runs here")
+    }
+  }),
+  Layer.succeed(Processes, { run: nothingRuns, start: nothingRuns, close: async () => undefined }),
+  Workspaces.any,
+  SandboxFacts.none
+)
+
 /** Agents with these tools and nothing else: no sandbox, no hooks, no rules, and every directory may be worked in. */
-export const bareAgents = (parts: { readonly tools?: ToolPort; readonly hooks?: HookPort } = {}): Rooms["agents"] =>
-  Layer.mergeAll(
+export const bareRooms = (
+  parts: { readonly tools?: ToolPort; readonly hooks?: HookPort } = {}
+): Pick<Rooms, "machine" | "agents"> => ({
+  machine: bareMachine,
+  agents: Layer.mergeAll(
     Layer.succeed(ToolRouter, parts.tools ?? functionTools([])),
     ClientTools.none,
     Layer.succeed(ServerHooks, { port: parts.hooks ?? noHooks }),
     CallGates.none,
     AgentPrompts.none,
     CommandRunner.none,
-    Workspaces.any,
-    SandboxFacts.none,
     ServerRules.none
   )
+})
 
 export type TestOptions = Partial<ServeOptions> & Pick<ServeOptions, "dataDirectory">
 
@@ -66,8 +83,14 @@ export const withTools = <A>(
   blobs: BlobPort,
   use: (tools: ToolPort) => Promise<A> | A
 ): Promise<A> => {
-  const rooms = agentRooms({ version: testVersion, ...options }).pipe(
-    Layer.provide([Layer.succeed(OutputBlobs, blobs), KnownSecrets.layer([]), DurableNotices.layer]),
+  const given = { version: testVersion, ...options }
+  const rooms = agentRooms(given).pipe(
+    Layer.provide([
+      machineRoom(given),
+      Layer.succeed(OutputBlobs, blobs),
+      KnownSecrets.layer([]),
+      DurableNotices.layer
+    ]),
     Layer.provide(silent)
   )
   const program = Effect.flatMap(ToolRouter, (tools) => Effect.promise(async () => use(tools)))

@@ -142,7 +142,7 @@ describe("the report of a run", () => {
     expect(run.last).toBe("1 passed, 1 failed, 0 skipped")
   })
 
-  it("names a process that the run left behind, whichever way it is known, ends it, and fails", () => {
+  it("names a process that the run left behind, whichever way it is known, ends it, and fails", async () => {
     const run = runFixture(["leaving"], {})
     const left = run.lines.filter((line) => line.startsWith("left running: "))
     expect(left.map((line) => line.replace(/\d+/, "PID"))).toEqual(
@@ -151,9 +151,10 @@ describe("the report of a run", () => {
     expect(run.status).toBe(1)
     expect(run.last).toBe("1 passed, 2 failed, 0 skipped")
     const pids = left.map((line) => Number(line.split(" ")[2]))
-    expect(
+    const alive = () =>
       pids.filter((pid) => existsSync(`/proc/${pid}/environ`) && readFileSync(`/proc/${pid}/cmdline`).length > 0)
-    ).toEqual([])
+    // A signal is delivered when the kernel next runs the process.
+    await expect.poll(alive, { timeout: 10_000 }).toEqual([])
   })
 
   it("ends what it started and removes its folder when it is broken off", async () => {

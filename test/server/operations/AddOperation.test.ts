@@ -34,7 +34,7 @@ rmSync(dataDirectory, { recursive: true, force: true })
 console.log(JSON.stringify({ answer, refused }))
 `
 
-describe("a wire operation that CONTRIBUTING shows", () => {
+describe("a wire operation that CONTRIBUTING shows", { timeout: 240_000 }, () => {
   it("makes the compiler name the file of its handler and that of its example", () => {
     expect(complainedAbout(tree.typecheck(...checked))).toEqual([
       "src/server/operations/administration.ts",

@@ -44,7 +44,7 @@ const hooks: HookPort = {
   choose: () => [
     { hook_name: "lint", failure_policy: { type: "warn_continue" }, timeout_ms: 1000, effect_class: "idempotent" }
   ],
-  run: async () => ({ status: "succeeded", exit_code: 0 })
+  run: () => Effect.succeed({ status: "succeeded", exit_code: 0 })
 }
 
 /** A conversation that lives in memory and writes down what it was told. */

@@ -16,6 +16,5 @@ export const readingOperations: ReadonlySet<string> = new Set([
   "token.remove",
   "server.info",
   "server.stop",
-  "server.fibers",
   "stats"
 ])

@@ -1,5 +1,4 @@
 // What a turn needs from post-tool hooks: which of them a finished batch has to go through, and running one.
-import * as Effect from "effect/Effect"
 import type { HookChoice } from "../machine/Command.ts"
 import type { CallState, ConversationState, HookState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -30,16 +29,16 @@ export interface HookPort {
     agentId: AgentId,
     batch: ReadonlyArray<CallState>
   ) => ReadonlyArray<HookChoice>
-  /** Runs one hook; a defect means that the runner itself broke. Interruption ends what it started. */
+  /** Runs one hook; rejecting means that the runner itself broke. */
   readonly run: (
     state: ConversationState,
     hook: HookState,
-    context: { readonly agent_id: AgentId; readonly workspace: string | undefined }
-  ) => Effect.Effect<HookOutcome>
+    context: { readonly agent_id: AgentId; readonly workspace: string | undefined; readonly signal: AbortSignal }
+  ) => Promise<HookOutcome>
 }
 
 /** No hooks are configured. */
 export const noHooks: HookPort = {
   choose: () => [],
-  run: () => Effect.succeed({ status: "succeeded" })
+  run: async () => ({ status: "succeeded" })
 }

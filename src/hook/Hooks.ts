@@ -1,5 +1,6 @@
 // All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
 // afterwards. Everything they touch (files, programs, variables) is given to them.
+import type { AnyRune } from "../rune/Rune.ts"
 import { HookFiles, type HookFilesOptions } from "./HookFiles.ts"
 import type { HookPort } from "./HookPort.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
@@ -21,8 +22,11 @@ export interface Hooks {
   readonly preToolUse: PreHooks["preToolUse"]
   /** For the door, before a message is taken. */
   readonly beforePrompt: PreHooks["beforePrompt"]
-  /** Hooks that are told when something has happened in these conversations. */
-  readonly lifecycle: (conversations: HookConversations) => HookLifecycle
+  /** The conversations, once they are there. */
+  readonly attach: (conversations: HookConversations) => void
+  /** Runes became durable. */
+  readonly notice: (runes: ReadonlyArray<AnyRune>) => void
+  readonly close: () => Promise<void>
 }
 
 export const makeHooks = (options: HooksOptions): Hooks => {
@@ -31,10 +35,15 @@ export const makeHooks = (options: HooksOptions): Hooks => {
   const pipelines = new HookPipelines()
   const enter: NonNullable<HookPort["enter"]> = ({ conversation_id, workspace }) =>
     pipelines.take({ conversation_id, directory: options.sharedDirectory(workspace) })
+  let lifecycle: HookLifecycle | undefined
   return {
     port: new PostTools(library, options, enter),
     preToolUse: gate.preToolUse,
     beforePrompt: gate.beforePrompt,
-    lifecycle: (conversations) => new HookLifecycle({ ...options, library, conversations, enter })
+    attach: (conversations) => {
+      lifecycle = new HookLifecycle({ ...options, library, conversations, enter })
+    },
+    notice: (runes) => lifecycle?.notice(runes),
+    close: async () => lifecycle?.close()
   }
 }

@@ -1,7 +1,6 @@
 // What the server says of itself: one JSON object a line. Arguments of requests are left out unless debugging was asked
 // for, and credentials always.
-import * as Layer from "effect/Layer"
-import { type Log, type LogLevel, ServerLog } from "../../contract/ServerLog.ts"
+import type { Log, LogLevel } from "../../contract/ServerLog.ts"
 
 export const logLevels: ReadonlyArray<LogLevel> = ["debug", "info", "warn", "error"]
 
@@ -22,14 +21,3 @@ export const makeLog = (options: {
     options.writeLine(JSON.stringify(entry, withoutSecrets))
   }
 })
-
-export interface LogOptions {
-  readonly level?: LogLevel | undefined
-  /** Takes the lines; they go to standard error unless told. */
-  readonly writeLine?: ((line: string) => void) | undefined
-}
-
-const toStandardError = (line: string): void => void process.stderr.write(`${line}\n`)
-
-export const layer = ({ level = "info", writeLine = toStandardError }: LogOptions): Layer.Layer<ServerLog> =>
-  Layer.sync(ServerLog, () => makeLog({ level, nowMs: () => Date.now(), writeLine }))

@@ -2,6 +2,11 @@
 // died. Follows the runes as they become durable, and begins when the last agent of a goal is gone; a list that outlives the
 // server says where to look at the next start. Whatever was not merged is kept in a ref, or the worktree stays.
 
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { ConversationAccess } from "../contract/ConversationAccess.ts"
+import { DurableNotices } from "../contract/DurableNotices.ts"
+import { describeError, type Log, ServerLog } from "../contract/ServerLog.ts"
 import { orchestratorIdOf } from "../machine/decide/TaskSchedule.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { autonomy } from "../machine/table/Autonomy.ts"
@@ -9,6 +14,7 @@ import { aliveAgents } from "../machine/view/Select.ts"
 import type { PlanId } from "../rune/Ids.ts"
 import type { GoalOptions } from "../rune/kinds/plan.ts"
 import type { AnyRune } from "../rune/Rune.ts"
+import { CommandRunner } from "./CommandRunner.ts"
 import { makeGit } from "./Git.ts"
 import type { Runner } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
@@ -146,3 +152,29 @@ export class WorktreeJanitor {
     if (swept.left.length === 0) this.write(this.known.filter(({ plan_id }) => plan_id !== goal.plan_id))
   }
 }
+
+/** Clears away worktrees for as long as the scope is open, the ones that an earlier server left behind included. */
+export const worktreeJanitor = (
+  goals: WorktreeJanitorOptions["goals"]
+): Layer.Layer<never, never, CommandRunner | ConversationAccess | DurableNotices | ServerLog> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const runner = yield* CommandRunner
+      if (runner === undefined) return
+      const conversations = yield* ConversationAccess
+      const onReport = reporter(yield* ServerLog)
+      const janitor = yield* Effect.acquireRelease(
+        Effect.sync(() => new WorktreeJanitor({ runner, conversations, goals, onReport })),
+        (opened) => Effect.promise(() => opened.close())
+      )
+      yield* DurableNotices.listen({ name: "worktrees", appended: (_id, runes) => janitor.notice(runes) })
+      yield* Effect.forkScoped(Effect.promise(() => janitor.recover()))
+    })
+  )
+
+const reporter =
+  (log: Log): NonNullable<WorktreeJanitorOptions["onReport"]> =>
+  ({ workspace }, report) =>
+    "error" in report
+      ? log.write("warn", "worktrees could not be cleared away", { workspace, cause: describeError(report.error) })
+      : log.write("info", "worktrees of a goal that is over", { workspace, ...report })

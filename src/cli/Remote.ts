@@ -3,7 +3,6 @@
 import type { Endpoint } from "../client/Client.ts"
 import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
 import { idleArgs, type StartServerParts } from "./shared/BackgroundServer.ts"
-import { conversationsIn } from "./shared/Directory.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
 import { dataOption, makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
 
@@ -16,8 +15,6 @@ export interface RemoteParts {
   readonly readFile: (path: string) => Promise<Uint8Array>
   /** Starts a server in the background unless one runs on the data directory. */
   readonly startServer: StartServerParts["startServer"]
-  /** A server of the data directory ended without a goodbye. */
-  readonly hasCrashed: (data: string | undefined) => Promise<boolean>
 }
 
 export const remoteOptions = {
@@ -46,19 +43,10 @@ export const makeRemoteVerb = <const Table extends OptionTable>(parts: RemotePar
   makeVerb({
     ...spec,
     options: { ...spec.options, ...remoteOptions },
-    run: async (input) => {
-      const { terminal } = input
-      let client: Client | undefined
-      try {
-        if (spec.startsServer === true) await ensureServer(parts, input.values as Flags, terminal)
-        client = await connect(parts, input.values as Flags, spec, terminal)
-        return await spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
-      } catch (error) {
-        return tellFailure(spec.name, error, { terminal, isJson: input.values.json === true })
-      } finally {
-        await client?.close()
-      }
-    }
+    run: (input) =>
+      withServer(parts, spec, input, (client) =>
+        spec.run({ ...(input as VerbInput<Table & typeof remoteOptions>), client })
+      )
   })
 
 /** The server in the background could not be started; the message says why. */
@@ -74,26 +62,38 @@ const ensureServer = async (parts: RemoteParts, { data, url }: Flags, terminal: 
   if (started._tag === "Failed") throw new StartFailed(started.reason)
 }
 
-const connect = <Table extends OptionTable>(
+type Connecting = Pick<RemoteSpec<OptionTable>, "name" | "isPatient" | "onConnection" | "startsServer">
+
+/** Does something with a running server, and tells what kept it from doing so. */
+export const withServer = async (
   parts: RemoteParts,
-  values: Flags,
-  spec: RemoteSpec<Table>,
-  terminal: Terminal
-): Promise<Client> => {
+  spec: Connecting,
+  {
+    terminal,
+    values
+  }: { readonly terminal: Terminal; readonly values: object & { readonly json?: boolean | undefined } },
+  run: (client: Client) => Promise<ExitCode>
+): Promise<ExitCode> => {
+  let client: Client | undefined
+  try {
+    if (spec.startsServer === true) await ensureServer(parts, values as Flags, terminal)
+    client = await connect(parts, values as Flags, spec, terminal)
+    return await run(client)
+  } catch (error) {
+    return tellFailure(spec.name, error, { terminal, isJson: values.json === true })
+  } finally {
+    await client?.close()
+  }
+}
+
+const connect = (parts: RemoteParts, values: Flags, spec: Connecting, terminal: Terminal): Promise<Client> => {
   const { onConnection } = spec
   const flags = {
     ...(values.data === undefined ? {} : { data: values.data }),
     ...(values.url === undefined ? {} : { url: values.url })
   }
   return Client.connect({
-    endpoint: async () => {
-      const known = await parts.endpoint(flags)
-      // One that somebody stopped stays stopped; one that crashed is brought back.
-      const isGone = known === undefined && values.url === undefined && spec.startsServer === true
-      if (!isGone || !(await parts.hasCrashed(values.data))) return known
-      await parts.startServer(values.data, idleArgs(undefined))
-      return parts.endpoint(flags)
-    },
+    endpoint: () => parts.endpoint(flags),
     client: { name: `echs ${spec.name}`, version: parts.version },
     ...(spec.isPatient === true ? {} : { giveUpAfterMs }),
     ...(onConnection === undefined ? {} : { onConnection: (change) => onConnection(change, terminal) })
@@ -152,12 +152,12 @@ const describe = (error: unknown): Failure | undefined => {
   return undefined
 }
 
-/** Resolves a conversation by id, by unambiguous id prefix, or by `last`: the newest of the directory, else of all. */
-export const findConversation = async (client: Client, named: string, directory?: string): Promise<string> => {
+/** Resolves a conversation by id, by unambiguous id prefix, or by `last` for the newest. */
+export const findConversation = async (client: Client, named: string): Promise<string> => {
   if (named === "*" || /^conv_[0-9a-z]{16,}$/.test(named)) return named
   if (named === "last") {
-    const here = directory === undefined ? [] : await conversationsIn(client, directory, 1)
-    const [newest] = here.length > 0 ? here : (await client.call("conversation.list", { limit: 1 })).items
+    const { items } = await client.call("conversation.list", { limit: 1 })
+    const [newest] = items
     if (newest === undefined)
       throw new RequestFailed("conversation.list", { code: "not_found", message: "there are no conversations yet" })
     return newest.conversation_id

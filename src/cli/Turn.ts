@@ -1,14 +1,6 @@
 // A turn as a person follows it: text as the model writes it, tools as they run, questions asked where they come up.
 // Ends with the turn, whatever became of the connection meanwhile.
-import {
-  type AnswerPiece,
-  AnswerText,
-  type AnyRune,
-  type ApprovalItem,
-  type Client,
-  type Live,
-  RequestFailed
-} from "../client/Client.ts"
+import { type AnyRune, type ApprovalItem, type Client, RequestFailed } from "../client/Client.ts"
 import { showRows } from "./Pages.ts"
 import { decisionRows } from "./render/Decision.ts"
 import { runeText } from "./render/RuneText.ts"
@@ -41,8 +33,7 @@ const ends: ReadonlySet<string> = new Set(["turn.completed", "turn.interrupted",
 export const followTurn = async (options: FollowOptions): Promise<TurnOutcome | undefined> => {
   const { client, conversationId, after, signal, turnId, terminal } = options
   const speech = new Speech(terminal)
-  for await (const item of client.tail(conversationId, { after, live: true, signal })) {
-    if ("live" in item) speech.hear(item.live)
+  for await (const item of client.tail(conversationId, { after, signal })) {
     if (!("rune" in item)) continue
     const { rune } = item
     speech.show(rune)
@@ -62,36 +53,38 @@ const outputOf = (rune: AnyRune): string => {
   return String(payload["final_output"] ?? payload["partial_output"] ?? payload["message"] ?? "")
 }
 
-/** Writes the answers of the agents, each character once, with the tools between them. */
+/** What has been written of the model's current answer, so that each character is written once. */
 class Speech {
   private readonly terminal: Terminal
-  private readonly answers = new Map<string, AnswerText>()
+  private written = ""
   private isLineOpen = false
 
   constructor(terminal: Terminal) {
     this.terminal = terminal
   }
 
-  hear(live: Live): void {
-    this.say(this.answerOf(live.agent_id).live(live))
-  }
-
   show(rune: AnyRune): void {
-    this.say(this.answerOf(rune.agent_id ?? "").rune(rune))
-    this.note(rune)
+    const content = String(payloadOf(rune)["content"] ?? "")
+    if (rune.kind === "turn.assistant_delta") this.say(content)
+    else if (rune.kind === "turn.assistant_final") {
+      // Deltas may be missing after a restart; the final text never is.
+      if (content.startsWith(this.written)) this.say(content.slice(this.written.length))
+      else this.restart(content)
+      this.written = ""
+    } else if (rune.kind === "turn.model_requested") this.restart("")
+    else this.note(rune)
   }
 
-  private answerOf(agentId: string): AnswerText {
-    const known = this.answers.get(agentId) ?? new AnswerText()
-    this.answers.set(agentId, known)
-    return known
+  private restart(content: string): void {
+    this.endLine()
+    this.written = ""
+    this.say(content)
   }
 
-  private say(piece: AnswerPiece | undefined): void {
-    if (piece === undefined) return
-    if (piece.fresh) this.endLine()
-    const shown = safeText(piece.text)
-    if (shown === "") return
+  private say(text: string): void {
+    if (text === "") return
+    this.written += text
+    const shown = safeText(text)
     this.terminal.write(shown)
     this.isLineOpen = !shown.endsWith("\n")
   }
@@ -144,17 +137,13 @@ export const decide = async (
   const isQuestion = item.tool_name === "ask_user"
   const answer = await terminal.ask(isQuestion ? "  your answer: " : `  allow? ${choicesText(item)} `, signal)
   if (answer === undefined) return
-  await tellDecision(
-    { client, conversationId, terminal },
-    item,
-    isQuestion ? answer.trim() : answer.trim().toLowerCase()
-  )
+  await tell({ client, conversationId, terminal }, item, isQuestion ? answer.trim() : answer.trim().toLowerCase())
 }
 
 const laterText = ({ call_id: callId, conversation_id: id }: ApprovalItem): string =>
   `waiting for a decision: echs approve ${id} ${callId}, or echs deny ${id} ${callId}\n`
 
-export const choicesText = (item: ApprovalItem): string =>
+const choicesText = (item: ApprovalItem): string =>
   item.choices.includes("session") ? "[y]es, [a]lways in this conversation, [n]o" : "[y]es, [n]o"
 
 /** Somebody else decided it, or ended what asked, while the question stood here. */
@@ -164,7 +153,7 @@ const overtaken: ReadonlySet<string> = new Set(["already_decided", "not_found", 
 const isYes = (item: ApprovalItem, answer: string): boolean =>
   /^y(es)?$/.test(answer) || (/^a(lways)?$/.test(answer) && item.choices.includes("session"))
 
-export const tellDecision = async (
+const tell = async (
   to: Pick<FollowOptions, "client" | "conversationId" | "terminal">,
   item: ApprovalItem,
   answer: string

@@ -9,6 +9,7 @@ import { dirname, join, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const minimum = "22.19"
+const compiledAfterMs = 1_000
 const here = dirname(fileURLToPath(import.meta.url))
 const platform = `${process.platform}-${process.arch}`
 const bundledPackage =
@@ -49,6 +50,8 @@ const silenceSqlite = () => {
 const runHere = async () => {
   silenceSqlite()
   nodeModule.enableCompileCache?.()
+  // Node writes what it compiled when it exits, and a server that is killed never does: the next start would compile anew.
+  setTimeout(() => nodeModule.flushCompileCache?.(), compiledAfterMs).unref()
   // Node strips types only outside node_modules, so an installed package runs what was built from the source.
   const source = join(here, "..", "main.ts")
   const isSourceTree = existsSync(source) && !here.split(sep).includes("node_modules")

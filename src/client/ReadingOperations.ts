@@ -16,5 +16,6 @@ export const readingOperations: ReadonlySet<string> = new Set([
   "token.remove",
   "server.info",
   "server.stop",
+  "server.fibers",
   "stats"
 ])

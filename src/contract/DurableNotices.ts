@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { ConversationState } from "../machine/State.ts"
 import type { AnyRune } from "../rune/Rune.ts"
+import { Channel, type ListenerFailed, listening } from "./Channel.ts"
 import { describeError, ServerLog } from "./ServerLog.ts"
 
 /** How a conversation came to the log as a whole. */
@@ -22,58 +23,31 @@ export interface DurableListener {
   readonly appeared?: (conversationId: string, how: Appearance) => void
   /** A conversation was read from its log, and nothing of it runs yet. */
   readonly loaded?: (state: ConversationState) => void
-}
-
-type Failed = (listener: string, error: unknown) => void
-
-interface Listening<A, B> {
-  readonly name: string
-  readonly hear: (first: A, second: B) => void
-}
-
-/** One kind of notice. Listening and leaving replace the list, so a notice under way reaches those it began with. */
-class Channel<A, B> {
-  private listeners: ReadonlyArray<Listening<A, B>> = []
-  private readonly onFailed: Failed
-
-  constructor(onFailed: Failed) {
-    this.onFailed = onFailed
-  }
-
-  add(name: string, hear: Listening<A, B>["hear"] | undefined): () => void {
-    if (hear === undefined) return () => undefined
-    const listening = { name, hear }
-    this.listeners = [...this.listeners, listening]
-    return () => {
-      this.listeners = this.listeners.filter((one) => one !== listening)
-    }
-  }
-
-  tell(first: A, second: B): void {
-    for (const { hear, name } of this.listeners) {
-      try {
-        hear(first, second)
-      } catch (error) {
-        this.onFailed(name, error)
-      }
-    }
-  }
+  /** The log takes no more runes: of one conversation, or of all where none is named. */
+  readonly refused?: (cause: Error, conversationId: string | undefined) => void
 }
 
 export class NoticeBus {
-  private readonly appends: Channel<string, ReadonlyArray<AnyRune>>
-  private readonly appearances: Channel<string, Appearance>
-  private readonly loads: Channel<ConversationState, undefined>
+  private readonly appends: Channel<readonly [conversationId: string, runes: ReadonlyArray<AnyRune>]>
+  private readonly appearances: Channel<readonly [conversationId: string, how: Appearance]>
+  private readonly loads: Channel<readonly [state: ConversationState]>
+  private readonly refusals: Channel<readonly [cause: Error, conversationId: string | undefined]>
 
-  constructor(onFailed: Failed = () => undefined) {
+  constructor(onFailed: ListenerFailed = () => undefined) {
     this.appends = new Channel(onFailed)
     this.appearances = new Channel(onFailed)
     this.loads = new Channel(onFailed)
+    this.refusals = new Channel(onFailed)
   }
 
   /** Returns how to stop listening. */
-  subscribe({ appeared, appended, loaded, name }: DurableListener): () => void {
-    const stops = [this.appends.add(name, appended), this.appearances.add(name, appeared), this.loads.add(name, loaded)]
+  subscribe({ appeared, appended, loaded, name, refused }: DurableListener): () => void {
+    const stops = [
+      this.appends.add(name, appended),
+      this.appearances.add(name, appeared),
+      this.loads.add(name, loaded),
+      this.refusals.add(name, refused)
+    ]
     return () => {
       for (const stop of stops) stop()
     }
@@ -88,7 +62,11 @@ export class NoticeBus {
   }
 
   loaded(state: ConversationState): void {
-    this.loads.tell(state, undefined)
+    this.loads.tell(state)
+  }
+
+  refused(cause: Error, conversationId?: string): void {
+    this.refusals.tell(cause, conversationId)
   }
 }
 
@@ -106,12 +84,5 @@ export class DurableNotices extends Context.Service<DurableNotices, NoticeBus>()
 
   /** Listens for as long as the scope is open. */
   static readonly listen = (listener: DurableListener): Effect.Effect<void, never, DurableNotices | Scope.Scope> =>
-    Effect.flatMap(DurableNotices, (bus) =>
-      Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => bus.subscribe(listener)),
-          (stop) => Effect.sync(stop)
-        )
-      )
-    )
+    Effect.flatMap(DurableNotices, (bus) => listening(() => bus.subscribe(listener)))
 }

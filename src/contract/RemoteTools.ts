@@ -1,4 +1,6 @@
 // What the door needs of the place where tools of clients are kept and their calls wait.
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import type { ConversationState } from "../machine/State.ts"
 import type { AnswerOf } from "../wire/Operations.ts"
 
@@ -36,4 +38,9 @@ export interface RemoteTools {
   /** The same for the same result; it goes on record with the outcome. */
   readonly answerHash: (result: RemoteResult) => string
   readonly gone: (connection: object) => void
+}
+
+/** Tools that clients run; nothing where a server takes none. */
+export class ClientTools extends Context.Service<ClientTools, RemoteTools | undefined>()("echs/ClientTools") {
+  static readonly none: Layer.Layer<ClientTools> = Layer.succeed(ClientTools, undefined)
 }

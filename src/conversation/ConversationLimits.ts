@@ -39,6 +39,8 @@ export const limits = {
   recoveryLanes: 16,
   /** Pauses before a conversation whose log refused runes is read again to go on; the last one repeats. */
   reloadAfterMs: [1_000, 5_000, 30_000],
+  /** Fibers that are listed; more are counted. */
+  fibersListedMax: 2_000,
   /** Longest reason a suspension gives. */
   reasonCharsMax: 500
 } as const

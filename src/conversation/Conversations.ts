@@ -16,8 +16,8 @@ import { type ConversationId, isConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown } from "../rune/Rune.ts"
 import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
 import { endsAppends } from "../store/StoreErrors.ts"
+import { type FiberList, fiberList, type RunFork } from "../supervise/Branch.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
-import type { RunFork } from "../supervise/Supervisor.ts"
 import type { Submitted } from "./Actor.ts"
 import { ConversationUnknown, ConversationUnreadable, LogRefused, RuneNewer } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
@@ -438,6 +438,14 @@ export class Conversations {
   sweep(idleAfterMs: number): void {
     const beforeMs = this.options.monotonicMs() - idleAfterMs
     for (const resident of [...this.loaded.values()]) if (resident.usedMs <= beforeMs) this.leave(resident)
+  }
+
+  /** What runs now: the trees of fibers of the conversations at work, in reading order. */
+  fibers(): FiberList {
+    return fiberList(
+      [...this.loaded.values()].flatMap(({ reactor }) => reactor.fibers ?? []),
+      limits.fibersListedMax
+    )
   }
 
   /** Makes an idle conversation leave memory now; false when it has work. */

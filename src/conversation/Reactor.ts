@@ -1,6 +1,7 @@
 // Makes the world follow the state: what is pending and not running is started, what runs and is no longer pending is
-// stopped. Every piece of work is a supervised child; one that crashes is tried again within its intensity,
-// and one that keeps crashing ends its agent's turn and suspends the conversation with a reason.
+// stopped. The fibers of a conversation are a tree: below it its agents, below an agent its turn, below a turn its model
+// call, tools and hooks. Work that crashes is tried again within its intensity; work that keeps crashing ends its
+// agent's turn and suspends the conversation with a reason.
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -8,9 +9,10 @@ import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import { type PendingWork, pendingWork } from "../machine/work/PendingWork.ts"
+import type { FiberNode, RunFork } from "../supervise/Branch.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
-import { type RunFork, Supervisor } from "../supervise/Supervisor.ts"
-import { describeWork, workId } from "../turn/Work.ts"
+import { Supervisor } from "../supervise/Supervisor.ts"
+import { describeWork, workId, workPath } from "../turn/Work.ts"
 import { ActorRetired } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
 
@@ -79,6 +81,15 @@ export class Reactor {
     return this.crew?.supervisor.ids ?? []
   }
 
+  /** The fibers that run now: the conversation, its agents, their turns and the work of each. */
+  get fibers(): FiberNode | undefined {
+    const { crew } = this
+    return crew?.supervisor.tree((id) => {
+      const pending = crew.started.get(id)
+      return pending === undefined ? id : describeWork(pending)
+    })
+  }
+
   /** Compares state and work soon; cheap to call after every rune. */
   react(): void {
     if (this.scheduled || this.stopped) return
@@ -96,6 +107,7 @@ export class Reactor {
       const isNew = !this.crew?.supervisor.has(id) && !this.crew?.givenUp.has(id)
       if (isNew && !isHeld(pending)) this.start(id, pending)
     }
+    this.crew?.supervisor.trim()
     if (this.isIdle) this.rest()
   }
 
@@ -106,8 +118,18 @@ export class Reactor {
     if (this.wasSuspended && !isSuspended) crew?.givenUp.clear()
     this.wasSuspended = isSuspended
     if (crew === undefined) return
+    this.stopBranches(crew, [...wanted.values()])
     for (const id of crew.supervisor.ids) if (!wanted.has(id)) void crew.supervisor.stop(id)
     for (const id of crew.givenUp) if (!wanted.has(id)) crew.givenUp.delete(id)
+  }
+
+  /** A turn that is over and an agent that is gone end with all that still runs for them: they are interrupted whole. */
+  private stopBranches({ supervisor }: Crew, wanted: ReadonlyArray<PendingWork>): void {
+    const kept = new Set(wanted.flatMap((pending) => workPath(this.host.state, pending)))
+    for (const { under } of supervisor.specs) {
+      const at = under.findIndex((name) => !kept.has(name))
+      if (at >= 0) void supervisor.stopUnder(under.slice(0, at + 1))
+    }
   }
 
   private rest(): void {
@@ -122,12 +144,14 @@ export class Reactor {
       Effect.suspend(() => this.host.perform(pending)),
       () => (this.isWanted(id) ? Effect.fail(new WorkFutile({ work: describeWork(pending) })) : Effect.void)
     )
-    this.crew.supervisor.start(childSpec(id, { intensity: this.options.intensity }), body)
+    const under = workPath(this.host.state, pending)
+    this.crew.supervisor.start(childSpec(id, { under, intensity: this.options.intensity }), body)
   }
 
   private makeCrew(): Crew {
     const started = new Map<string, PendingWork>()
     const supervisor = new Supervisor({
+      name: `conversation ${this.host.state.conversation_id}`,
       onRestart: (spec, cause) => this.host.onCrash(spec.id, cause),
       onGiveUp: (spec, cause) => this.escalate(spec, cause),
       onEnd: (spec) => {

@@ -17,8 +17,8 @@ import type { BlobRef } from "../rune/kinds/shared.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
 import type { RuneStore } from "../store/runes/RuneStore.ts"
+import type { RunFork } from "../supervise/Branch.ts"
 import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.ts"
-import type { RunFork } from "../supervise/Supervisor.ts"
 import { workspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
 import { Compaction } from "../turn/Compaction.ts"
@@ -44,8 +44,6 @@ export interface Live {
   readonly conversation_id: ConversationId
   readonly agent_id: AgentId | string
   readonly turn_id: TurnId | string
-  readonly request_id: string
-  readonly offset: number
   readonly text: string
 }
 

@@ -1,4 +1,5 @@
 // What a turn needs from post-tool hooks: which of them a finished batch has to go through, and running one.
+import * as Effect from "effect/Effect"
 import type { HookChoice } from "../machine/Command.ts"
 import type { CallState, ConversationState, HookState } from "../machine/State.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -29,16 +30,16 @@ export interface HookPort {
     agentId: AgentId,
     batch: ReadonlyArray<CallState>
   ) => ReadonlyArray<HookChoice>
-  /** Runs one hook; rejecting means that the runner itself broke. */
+  /** Runs one hook; a defect means that the runner itself broke. Interruption ends what it started. */
   readonly run: (
     state: ConversationState,
     hook: HookState,
-    context: { readonly agent_id: AgentId; readonly workspace: string | undefined; readonly signal: AbortSignal }
-  ) => Promise<HookOutcome>
+    context: { readonly agent_id: AgentId; readonly workspace: string | undefined }
+  ) => Effect.Effect<HookOutcome>
 }
 
 /** No hooks are configured. */
 export const noHooks: HookPort = {
   choose: () => [],
-  run: async () => ({ status: "succeeded" })
+  run: () => Effect.succeed({ status: "succeeded" })
 }

@@ -1,6 +1,5 @@
 // All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
 // afterwards. Everything they touch (files, programs, variables) is given to them.
-import type { AnyRune } from "../rune/Rune.ts"
 import { HookFiles, type HookFilesOptions } from "./HookFiles.ts"
 import type { HookPort } from "./HookPort.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
@@ -22,11 +21,8 @@ export interface Hooks {
   readonly preToolUse: PreHooks["preToolUse"]
   /** For the door, before a message is taken. */
   readonly beforePrompt: PreHooks["beforePrompt"]
-  /** The conversations, once they are there. */
-  readonly attach: (conversations: HookConversations) => void
-  /** Runes became durable. */
-  readonly notice: (runes: ReadonlyArray<AnyRune>) => void
-  readonly close: () => Promise<void>
+  /** Hooks that are told when something has happened in these conversations. */
+  readonly lifecycle: (conversations: HookConversations) => HookLifecycle
 }
 
 export const makeHooks = (options: HooksOptions): Hooks => {
@@ -35,15 +31,10 @@ export const makeHooks = (options: HooksOptions): Hooks => {
   const pipelines = new HookPipelines()
   const enter: NonNullable<HookPort["enter"]> = ({ conversation_id, workspace }) =>
     pipelines.take({ conversation_id, directory: options.sharedDirectory(workspace) })
-  let lifecycle: HookLifecycle | undefined
   return {
     port: new PostTools(library, options, enter),
     preToolUse: gate.preToolUse,
     beforePrompt: gate.beforePrompt,
-    attach: (conversations) => {
-      lifecycle = new HookLifecycle({ ...options, library, conversations, enter })
-    },
-    notice: (runes) => lifecycle?.notice(runes),
-    close: async () => lifecycle?.close()
+    lifecycle: (conversations) => new HookLifecycle({ ...options, library, conversations, enter })
   }
 }

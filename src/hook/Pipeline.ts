@@ -1,6 +1,8 @@
 // One hook at a time: in a conversation, whoever of its agents it is for, and in a workspace, whoever's conversation it is.
 // Whoever wants to run one takes a ticket and waits for it; tickets that have nothing in common do not wait for each
 // other, the rest are served in the order in which they were taken. There are never more of them than turns that run.
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { hookLimits } from "./HookLimits.ts"
 
 export interface HookPlace {
@@ -12,8 +14,10 @@ export interface HookPlace {
 export interface HookTicket {
   /** Resolves when it is the holder's turn. */
   readonly ready: Promise<void>
-  /** Lets the next one in, as soon as what still runs is over. */
-  readonly leave: (running?: Promise<unknown>) => void
+  /** Lets the next one in. */
+  readonly leave: () => void
+  /** Lets the next one in as soon as what still runs is over; does not wait for that. */
+  readonly leaveAfter: (running: Fiber.Fiber<unknown>) => Effect.Effect<void>
 }
 
 interface Waiting {
@@ -30,15 +34,9 @@ const isShared = (left: HookPlace, right: HookPlace): boolean =>
   isWithin(left.directory, right.directory) ||
   isWithin(right.directory, left.directory)
 
-/** Resolves when the work is over; a program that outlives its end by far holds nobody up for ever. */
-const over = async (running: Promise<unknown>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, hookLimits.leaveWithinMs)
-  })
-  await Promise.race([running.catch(() => undefined), late])
-  clearTimeout(timer)
-}
+/** Done when the work is over; a program that outlives its end by far holds nobody up for ever. */
+const over = (running: Fiber.Fiber<unknown>): Effect.Effect<unknown> =>
+  Effect.timeoutOption(Fiber.await(running), hookLimits.leaveWithinMs)
 
 export class HookPipelines {
   private readonly waiting: Array<Waiting> = []
@@ -52,12 +50,16 @@ export class HookPipelines {
     const own: Waiting = { place, admit, isAdmitted: false }
     this.waiting.push(own)
     this.serve()
-    const remove = (): void => {
+    const leave = (): void => {
       const at = this.waiting.indexOf(own)
       if (at >= 0) this.waiting.splice(at, 1)
       this.serve()
     }
-    return { ready, leave: (running) => (running === undefined ? remove() : void over(running).then(remove)) }
+    const leaveAfter: HookTicket["leaveAfter"] = (running) =>
+      running.pollUnsafe() === undefined
+        ? Effect.asVoid(Effect.forkDetach(Effect.interruptible(Effect.andThen(over(running), Effect.sync(leave)))))
+        : Effect.sync(leave)
+    return { ready, leave, leaveAfter }
   }
 
   private serve(): void {

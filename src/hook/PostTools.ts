@@ -1,6 +1,8 @@
 // The hooks that a finished batch has to go through: those of the list whose filter lets the batch in, then those of
 // PostToolUse that match one of its calls. A hook of a batch runs once for the batch; a hook of PostToolUse runs its
 // command once for every call it matches, one after the other, as one run on record.
+import * as Effect from "effect/Effect"
+import { settled } from "../contract/Settled.ts"
 import type { HookChoice } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallRecord, CallState, ConversationState, HookState } from "../machine/State.ts"
@@ -74,7 +76,7 @@ const outcomeOfWords = (hookName: string, words: ReadonlyArray<HookWord>): HookO
   return fault === undefined ? { status: "succeeded", ...more } : failed(`hook ${hookName}: ${fault}`, more)
 }
 
-type RunContext = Parameters<HookPort["run"]>[2]
+type RunContext = Parameters<HookPort["run"]>[2] & { readonly signal: AbortSignal }
 
 export class PostTools implements HookPort {
   private readonly library: HookFiles
@@ -104,7 +106,10 @@ export class PostTools implements HookPort {
     ]
   }
 
-  readonly run: HookPort["run"] = async (state, hook, context) => {
+  readonly run: HookPort["run"] = (state, hook, context) =>
+    Effect.orDie(settled((signal) => this.runNow(state, hook, { ...context, signal })))
+
+  private async runNow(state: ConversationState, hook: HookState, context: RunContext): Promise<HookOutcome> {
     const { workspace } = context
     if (workspace === undefined) return failed(`hook ${hook.hook_name} has no workspace to run in`)
     const { batch, events } = this.library.hooksOf(state)

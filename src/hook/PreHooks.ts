@@ -2,6 +2,7 @@
 // They can only be stricter than the policy. One that could not be asked at all counts as a no: a gate that does not
 // answer is closed.
 
+import type { Asking, Objection, PromptScene, PromptVerdict } from "../contract/CallGates.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import type { Content } from "../rune/kinds/shared.ts"
@@ -11,16 +12,6 @@ import { contextOf, type HookWord, runEventHooks } from "./EventRun.ts"
 import type { HookFiles } from "./HookFiles.ts"
 import { callInput, eventInput } from "./HookInput.ts"
 import type { ProgramOptions } from "./Program.ts"
-
-export type Objection =
-  | { readonly _tag: "Deny"; readonly reason: string }
-  | { readonly _tag: "Ask"; readonly reason: string }
-
-export type PromptVerdict =
-  | { readonly _tag: "Pass"; readonly content: Content }
-  | { readonly _tag: "Blocked"; readonly reason: string }
-
-type PromptScene = HookScene & Pick<ConversationState, "turns" | "agents">
 
 const textOf = (content: Content): string =>
   typeof content === "string"
@@ -48,7 +39,7 @@ export class PreHooks {
   readonly preToolUse = async (
     state: ConversationState,
     call: CallState,
-    asking?: { readonly settled: () => Promise<void> }
+    asking?: Asking
   ): Promise<Objection | undefined> => {
     const workspace = workspaceOf(state, call.agent_id)
     if (workspace === undefined) return undefined

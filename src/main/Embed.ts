@@ -10,7 +10,8 @@ import { optionsOf } from "./ServeVerb.ts"
 
 export { SettingInvalid } from "../config/Settings.ts"
 export type { LogLevel } from "../contract/ServerLog.ts"
-export { BindRefused, type RunningServer } from "./Serve.ts"
+export { BindRefused } from "../server/Listener.ts"
+export type { RunningServer } from "./Serve.ts"
 
 export interface EmbedOptions {
   /** Where everything is kept; one server at a time. */

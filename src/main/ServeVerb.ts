@@ -3,15 +3,14 @@ import { parseArgs } from "node:util"
 import { DirectoryLocked } from "#runelog/RunelogErrors.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
-import { DirectoryShared, readToken, scenarioReader } from "../config/ServerFiles.ts"
+import { DirectoryShared, scenarioReader } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
-import { describeError } from "../contract/ServerLog.ts"
-import { makeSecretMask, secretsIn } from "../rune/Secrets.ts"
+import { secretsIn } from "../rune/Secrets.ts"
+import { BindRefused } from "../server/Listener.ts"
 import { startWatchdog } from "../server/telemetry/Watchdog.ts"
 import { limits } from "../wire/WireLimits.ts"
-import { makeExtensions } from "./Extensions.ts"
-import { BindRefused, type RunningServer, type ServeOptions, startServer } from "./Serve.ts"
-import { assembleTools, type ToolsOptions } from "./Tools.ts"
+import { type RunningServer, startServer } from "./Serve.ts"
+import type { ServeOptions } from "./ServeOptions.ts"
 
 export interface ServeParts {
   readonly environment: Environment
@@ -55,25 +54,11 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     logLevel,
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
-    tools: ({ blobs, log, notices }) => {
-      const common = { dataDirectory: directory, environment: parts.environment }
-      const { mcpServers, sandbox } = settings
-      const extend: ToolsOptions["extend"] = (made) =>
-        makeExtensions({ ...common, version: parts.version, mcpServers, log }, made)
-      const onPolicyUnreadable = (reason: string): void =>
-        log.write("error", "policy.json cannot be read: everything is asked about", { cause: reason })
-      const onWorktrees: ToolsOptions["onWorktrees"] = ({ workspace }, report) =>
-        "error" in report
-          ? log.write("warn", "worktrees could not be cleared away", { workspace, cause: describeError(report.error) })
-          : log.write("info", "worktrees of a goal that is over", { workspace, ...report })
-      // The token of the directory is there by now, made where there was none.
-      const secrets = makeSecretMask(secretsOf(directory, settings, parts.environment))
-      const onPromptTrouble = (error: unknown): void =>
-        log.write("warn", "an agent was not told where it works", { cause: describeError(error) })
-      const { instructions } = settings
-      const told = { onPolicyUnreadable, onPromptTrouble, onWorktrees }
-      return assembleTools({ ...common, sandbox, blobs, notices, extend, secrets, instructions, ...told })
-    },
+    environment: parts.environment,
+    sandbox: settings.sandbox,
+    mcpServers: settings.mcpServers,
+    instructions: settings.instructions,
+    secrets: secretsOf(settings, parts.environment),
     providers: { ...providerAddresses(parts.environment), ...providers },
     models: settings.models,
     llmRetryMs: settings.llmRetryMs,
@@ -89,9 +74,8 @@ const textsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value === "object" && value !== null ? Object.values(value).filter((one) => typeof one === "string") : []
 
 /** Everything secret that the server was told, from wherever it was told. */
-const secretsOf = (directory: string, settings: ServerSettings, { variables }: Environment): ReadonlyArray<string> => [
+const secretsOf = (settings: ServerSettings, { variables }: Environment): ReadonlyArray<string> => [
   ...secretsIn(variables),
-  ...[settings.token, readToken(directory)].filter((one) => one !== undefined),
   ...settings.tokens.map(({ token }) => token),
   ...Object.values(settings.providers).flatMap(({ headers, keyVariable }) => [
     ...textsIn(headers),
@@ -136,13 +120,14 @@ const idleMsOf = (text: string | undefined): number | undefined => {
 }
 
 /** Looks four times within the time allowed whether anybody uses the server. */
-const watchIdle = (server: RunningServer, idleMs: number, onIdle: () => void): NodeJS.Timeout => {
-  let usedMs = performance.now()
-  return setInterval(() => {
-    if (!server.isIdle()) usedMs = performance.now()
-    else if (performance.now() - usedMs >= idleMs) onIdle()
-  }, idleMs / 4).unref()
-}
+const untilIdle = (server: RunningServer, idleMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    let usedMs = performance.now()
+    setInterval(() => {
+      if (!server.isIdle()) usedMs = performance.now()
+      else if (performance.now() - usedMs >= idleMs) resolve()
+    }, idleMs / 4).unref()
+  })
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -177,14 +162,15 @@ export const make = (parts: ServeParts): Verb => ({
     const directory = dataDirectory(parts.environment, values.data)
     try {
       const settings = serverSettings(parts.environment, directory, values)
-      const asked = new AbortController()
-      const onStop = (): void => asked.abort()
       const idleMs = idleMsOf(values["idle-exit"])
-      const server = await startOn({ ...optionsOf(directory, settings, parts), onStop }, values["any-port"] ?? false)
-      if (idleMs !== undefined) watchIdle(server, idleMs, onStop)
+      const server = await startOn(
+        { ...optionsOf(directory, settings, parts), isAdministered: true },
+        values["any-port"] ?? false
+      )
       announce(terminal, server, parts.version, values.json ?? false)
       startWatchdog({ log: server.log })
-      await aborted(AbortSignal.any([stop, asked.signal]))
+      const idle = idleMs === undefined ? [] : [untilIdle(server, idleMs)]
+      await Promise.race([aborted(stop), server.stopRequested, ...idle])
       await server.close()
       // What ignores being stopped must not keep the process; everything acknowledged is durable.
       setTimeout(() => process.exit(exitCode.done), limits.exitWithinMs).unref()

@@ -3,6 +3,10 @@
 import { readFileSync, statSync } from "node:fs"
 import { mkdir, open, rename, rm } from "node:fs/promises"
 import { dirname } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { ServerLog } from "../contract/ServerLog.ts"
 import { canonicalJson } from "../machine/Canonical.ts"
 import { policyLimits } from "./PolicyLimits.ts"
 import type { PolicyMode } from "./PolicyPort.ts"
@@ -181,3 +185,31 @@ const replaceFile = async (path: string, text: string): Promise<void> => {
 }
 
 export const openPolicyFile = (options: PolicyFileOptions): PolicyFile => new FileBook(options)
+
+/** The rules that hold for every conversation of a server. */
+export class ServerRules extends Context.Service<
+  ServerRules,
+  {
+    /** As they are now: the file may change while the server runs. */
+    readonly current: () => ReadonlyArray<unknown>
+    /** Writes down for the whole server what a person allowed for good. */
+    readonly learn?: PolicyFile["learn"]
+  }
+>()("echs/ServerRules") {
+  /** A server without rules of its own, which writes none down. */
+  static readonly none: Layer.Layer<ServerRules> = Layer.succeed(ServerRules, { current: () => [] })
+
+  static readonly layer = (path: string): Layer.Layer<ServerRules, never, ServerLog> =>
+    Layer.effect(
+      ServerRules,
+      Effect.map(ServerLog, (log) => {
+        const file = openPolicyFile({
+          path,
+          nowMs: () => Date.now(),
+          onUnreadable: (reason) =>
+            log.write("error", "policy.json cannot be read: everything is asked about", { cause: reason })
+        })
+        return { current: () => file.rules, learn: (rule) => file.learn(rule) }
+      })
+    )
+}

@@ -1,9 +1,13 @@
 // From a model name to something that can be called: `provider/name` selects an adapter, an address and a key.
 // Knows the four built-in providers and whatever the configuration adds. Reads nothing itself: keys, settings and
 // scenario files come in through the config.
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { MediaBlobs, type MediaPort } from "../contract/Blobs.ts"
+import { ModelFacts } from "../contract/ServerFacts.ts"
 import type { ReadBlob } from "./Attachments.ts"
 import { makeMessages } from "./anthropic/Messages.ts"
 import type { HttpProviderConfig } from "./HttpProvider.ts"
@@ -217,4 +221,38 @@ export const makeRegistry = (config: RegistryConfig): Registry => {
     defaultModel: () =>
       config.model ?? defaultByKey.find(([variable]) => config.key(variable) !== undefined)?.[1] ?? keylessDefault
   }
+}
+
+export interface ProvidersOptions extends Omit<RegistryConfig, "key" | "readBlob"> {
+  /** Value of a variable that holds a key. */
+  readonly key?: ((variable: string) => string | undefined) | undefined
+}
+
+const registryOf = ({ key, ...config }: ProvidersOptions, blobs: MediaPort): Registry =>
+  makeRegistry({
+    ...config,
+    readBlob: (sha256) => blobs.read(sha256),
+    key: (variable) => {
+      const value = key?.(variable)
+      return value === undefined || value === "" ? undefined : Redacted.make(value)
+    }
+  })
+
+const modelFacts = ({ catalog, defaultModel }: Registry): ModelFacts["Service"] => ({
+  defaultModel,
+  sight: (model) => {
+    const { files = false, images = false } = catalog.lookup(model)
+    return { files, images }
+  }
+})
+
+/** The models of a server, by name. */
+export class ModelProviders extends Context.Service<ModelProviders, Registry>()("echs/ModelProviders") {
+  static readonly layer = (options: ProvidersOptions): Layer.Layer<ModelProviders | ModelFacts, never, MediaBlobs> =>
+    Layer.effectContext(
+      Effect.map(MediaBlobs, (blobs) => {
+        const registry = registryOf(options, blobs)
+        return Context.make(ModelProviders, registry).pipe(Context.add(ModelFacts, modelFacts(registry)))
+      })
+    )
 }

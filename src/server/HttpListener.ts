@@ -5,7 +5,9 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { setTimeout as sleep } from "node:timers/promises"
 import { WebSocketServer } from "ws"
+import type { Channel } from "../contract/Channel.ts"
 import type { NoticeBus } from "../contract/DurableNotices.ts"
+import type { LiveText } from "../contract/LiveText.ts"
 import { describeError, type Log } from "../contract/ServerLog.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import { closeCodes } from "../wire/Codes.ts"
@@ -15,17 +17,18 @@ import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken
 import { AllFeed } from "./feed/AllFeed.ts"
 import { Attention } from "./feed/AttentionFeed.ts"
 import { Feeds } from "./feed/Feeds.ts"
-import { Live, type LiveText } from "./feed/LiveText.ts"
+import { Live } from "./feed/LiveText.ts"
 import { PageBuffers } from "./feed/PageBuffers.ts"
 import type { Following } from "./feed/Subscriptions.ts"
 import { answerPage } from "./http/CrossOrigin.ts"
-import { type Health, Http } from "./http/Http.ts"
+import { Http } from "./http/Http.ts"
 import { answerJson, urlOf } from "./http/HttpAnswer.ts"
+import type { Health } from "./http/HttpParts.ts"
 import type { Administration, Principal } from "./operations/Context.ts"
 import { Operator, type Services } from "./operations/Operate.ts"
 import { ClientSocket, Connection, type ConnectionHost } from "./socket/Connection.ts"
 import { UnknownSockets } from "./socket/UnknownSockets.ts"
-import { circuitGauges, Metrics, type SeenEvent } from "./telemetry/Metrics.ts"
+import { circuitGauges, Metrics, plainGauges, type SeenEvent } from "./telemetry/Metrics.ts"
 import { logEvent, logExit } from "./telemetry/StateLog.ts"
 
 export interface HttpListenerOptions {
@@ -39,6 +42,8 @@ export interface HttpListenerOptions {
   readonly origins?: ReadonlyArray<string>
   /** Where the store announces what became durable. */
   readonly notices: NoticeBus
+  /** Where turns tell text as it arrives. */
+  readonly liveTexts: Channel<readonly [live: LiveText]>
   readonly services: Omit<Services, "about" | "administration" | "figures" | "nowMs">
   /** What holds commands; absent on a server without them. */
   readonly sandbox?: AnswerOf<"server.info">["sandbox"]
@@ -99,7 +104,7 @@ export class HttpListener {
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
     const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
-    const gauges = () => ({ ...this.figures(), ...circuitGauges(conversations.circuits()) })
+    const gauges = () => [...plainGauges(this.figures()), ...circuitGauges(conversations.circuits())]
     this.metrics = new Metrics(gauges, { onEvent })
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {
@@ -145,16 +150,27 @@ export class HttpListener {
     })
     this.sockets = this.makeSockets()
     this.http = this.makeHttp()
-    this.stopListening = options.notices.subscribe({
-      name: "server",
-      appended: (conversationId, runes) => this.appended(conversationId, runes),
-      appeared: (conversationId, how) => {
-        // Whoever follows everything has had a restored one before it was archived.
-        if (how !== "restored") this.allFeed.notice(conversationId, 1)
-        this.attention.notice(conversationId)
-      },
-      loaded: (state) => this.metrics.resume(state)
-    })
+    this.stopListening = this.listenToNotices()
+  }
+
+  private listenToNotices(): () => void {
+    const { liveTexts, notices } = this.options
+    const stops = [
+      liveTexts.add("server", (live) => this.live.tell(live)),
+      notices.subscribe({
+        name: "server",
+        appended: (conversationId, runes) => this.appended(conversationId, runes),
+        appeared: (conversationId, how) => {
+          // Whoever follows everything has had a restored one before it was archived.
+          if (how !== "restored") this.allFeed.notice(conversationId, 1)
+          this.attention.notice(conversationId)
+        },
+        loaded: (state) => this.metrics.resume(state)
+      })
+    ]
+    return () => {
+      for (const stop of stops) stop()
+    }
   }
 
   static async listen(options: HttpListenerOptions): Promise<HttpListener> {
@@ -272,10 +288,6 @@ export class HttpListener {
     for (const rune of runes) logExit(this.options.log, rune)
     this.allFeed.notice(conversationId, first.event_id)
     this.attention.notice(conversationId)
-  }
-
-  tellLive(live: LiveText): void {
-    this.live.tell(live)
   }
 
   private ping(): void {

@@ -10,7 +10,12 @@ import { Runelog } from "#runelog/Runelog.ts"
 import type { OpenError } from "#runelog/RunelogErrors.ts"
 import { importDirectory } from "#runelog/recovery/Import.ts"
 import { MetaFile } from "#runelog/recovery/MetaFile.ts"
+import { type BlobPort, MediaBlobs, type MediaPort, OutputBlobs } from "../contract/Blobs.ts"
 import { DurableNotices, NoticeBus } from "../contract/DurableNotices.ts"
+import { StoreFacts } from "../contract/ServerFacts.ts"
+import { describeError, type Log, ServerLog } from "../contract/ServerLog.ts"
+import { ServerReady } from "../contract/ServerReady.ts"
+import { mediaLimits } from "../rune/Media.ts"
 import { Archive, type Settled } from "./archive/Archive.ts"
 import { Blobs } from "./Blobs.ts"
 import { attempt, tagsOf } from "./Boundary.ts"
@@ -234,14 +239,72 @@ const openTags = tagsOf<OpenError>({
 
 export class StoreService extends Context.Service<StoreService, Store>()("echs/store/Store") {}
 
-/** The store as a service: opened with the scope, closed with it, and announcing on the bus. */
-export const layer = (options: Omit<StoreOptions, "notices">): Layer.Layer<StoreService, OpenError, DurableNotices> =>
-  Layer.effect(
-    StoreService,
-    Effect.flatMap(DurableNotices, (notices) =>
-      Effect.acquireRelease(
-        attempt<OpenError>(openTags)(() => Store.open({ ...options, notices })),
-        (store) => Effect.promise(() => store.close())
+const outputBlobs = ({ blobs }: Store): BlobPort => ({
+  keep: (source, mediaType = "text/plain") => blobs.keep(source, { mediaType }),
+  read: (sha256, range) => blobs.read(sha256, range)
+})
+
+const mediaBlobs = ({ blobs }: Store): MediaPort => ({
+  keep: (bytes, mediaType) => blobs.keep(bytes, { mediaType }),
+  read: (sha256) => blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax })
+})
+
+const storeFacts = ({ catalog, runelog }: Store): StoreFacts["Service"] => ({
+  writeRefusal: () => (runelog.readOnly ?? runelog.poisoned ?? runelog.noRoom)?.message,
+  figures: () => {
+    const { journalFiles, memoryBytes, residentLogs, sequence } = runelog.stats
+    return {
+      conversations: catalog.count(),
+      log_resident: residentLogs,
+      log_journal_files: journalFiles,
+      log_memory_bytes: memoryBytes,
+      log_batches_total: sequence,
+      log_poisoned: runelog.poisoned === undefined ? 0 : 1
+    }
+  }
+})
+
+/** What goes wrong with the log is written down, and told to those who write. */
+const reporting = (options: StoreLayerOptions, log: Log, notices: NoticeBus): StoreOptions => ({
+  ...options,
+  notices,
+  runelog: {
+    ...options.runelog,
+    onPoison: (error) => {
+      log.write("error", "the log writes no more", { cause: describeError(error) })
+      notices.refused(error)
+    },
+    onDamage: (damage) => {
+      log.write("error", "a conversation is read-only from now on", { cause: describeError(damage) })
+      notices.refused(damage, damage.log)
+    }
+  },
+  onSnapshotReport: (report) => log.write("warn", "a snapshot was not used", { ...report }),
+  onCatalogFault: (fault) => log.write("warn", "the catalog had to be mended", { ...fault })
+})
+
+export type StoreLayerOptions = Omit<StoreOptions, "notices" | "onSnapshotReport" | "onCatalogFault" | "catchUpAfter">
+
+/** The store as services: opened with the scope, closed with it, and announcing on the bus. */
+export const layer = (
+  options: StoreLayerOptions
+): Layer.Layer<
+  StoreService | OutputBlobs | MediaBlobs | StoreFacts,
+  OpenError,
+  DurableNotices | ServerLog | ServerReady
+> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const catchUpAfter = Effect.runPromise((yield* ServerReady).await)
+      const given = { ...reporting(options, yield* ServerLog, yield* DurableNotices), catchUpAfter }
+      const store = yield* Effect.acquireRelease(
+        attempt<OpenError>(openTags)(() => Store.open(given)),
+        (opened) => Effect.promise(() => opened.close())
       )
-    )
+      return Context.make(StoreService, store).pipe(
+        Context.add(OutputBlobs, outputBlobs(store)),
+        Context.add(MediaBlobs, mediaBlobs(store)),
+        Context.add(StoreFacts, storeFacts(store))
+      )
+    })
   )

@@ -18,6 +18,8 @@ export interface RestartIntensity {
 
 export interface ChildSpec {
   readonly id: string
+  /** Where it runs in the tree of fibers: the names of the branches above it, from the root. */
+  readonly under: ReadonlyArray<string>
   readonly restart: RestartKind
   /** How long an interrupted child may take to clean up before it is left behind. */
   readonly shutdownMs: number
@@ -28,6 +30,7 @@ export const defaultIntensity: RestartIntensity = { restartsMax: 3, withinMs: 5_
 
 export const childSpec = (id: string, overrides: Partial<Omit<ChildSpec, "id">> = {}): ChildSpec => ({
   id,
+  under: [],
   restart: "transient",
   shutdownMs: 5_000,
   intensity: defaultIntensity,

@@ -1,13 +1,14 @@
-// Runs keyed children as fibers: each crash is isolated, counted and, within the intensity of its spec, answered
-// by a restart; beyond it the supervisor gives the child up and says so, once. A child that is stopped is
-// interrupted and never restarted; one that does not end in time is left behind and counts as gone. Crash counts
-// outlive the child, so that a caller who starts the same child again does not reset them.
+// Runs keyed children as the leaves of a tree of fibers. Each crash is isolated, counted and, within the intensity of its
+// spec, answered by a restart; beyond it the supervisor gives the child up and says so, once. A child that is stopped,
+// alone or with its branch, is interrupted and never restarted; one that does not end in time is left behind and counts
+// as gone. Crash counts outlive the child, so that a caller who starts the same child again does not reset them.
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { Branch, type FiberNode, type RunFork } from "./Branch.ts"
 import type { ChildSpec } from "./ChildSpec.ts"
 import { noteCrash } from "./Intensity.ts"
 
@@ -19,6 +20,8 @@ export class ChildVanished extends Data.TaggedError("ChildVanished")<{ readonly 
 }
 
 export interface SupervisorOptions {
+  /** Of the root of the tree. */
+  readonly name: string
   /** A child crashed and will be started again. */
   readonly onRestart?: (spec: ChildSpec, cause: Cause.Cause<unknown>, restarts: number) => void
   /** A child crashed too often. */
@@ -28,8 +31,6 @@ export interface SupervisorOptions {
   /** Starts a fiber; a test gives it a clock of its own. */
   readonly runFork?: RunFork
 }
-
-export type RunFork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
 
 interface Child {
   readonly spec: ChildSpec
@@ -48,6 +49,8 @@ export class Supervisor {
   private readonly runFork: RunFork
   private readonly children = new Map<string, Child>()
   private readonly crashes = new Map<string, ReadonlyArray<number>>()
+  /** Exists from the first child to the first moment without any. */
+  private root: Branch | undefined
 
   constructor(options: SupervisorOptions) {
     this.options = options
@@ -60,6 +63,10 @@ export class Supervisor {
 
   get ids(): ReadonlyArray<string> {
     return [...this.children.keys()]
+  }
+
+  get specs(): ReadonlyArray<ChildSpec> {
+    return [...this.children.values()].map(({ spec }) => spec)
   }
 
   get size(): number {
@@ -76,8 +83,29 @@ export class Supervisor {
     if (this.children.has(spec.id)) return
     const child: Child = { spec, fiber: undefined, stopped: undefined }
     this.children.set(spec.id, child)
-    child.fiber = this.runFork(this.supervised(child, body))
-    child.fiber.addObserver(() => this.gone(child))
+    const fiber = this.runFork(this.supervised(child, body))
+    child.fiber = fiber
+    // One that ended at once was never a part of the tree.
+    if (fiber.pollUnsafe() === undefined) this.branchOf(spec).adopt(spec.id, fiber)
+    fiber.addObserver(() => this.gone(child))
+  }
+
+  private branchOf({ under }: ChildSpec): Branch {
+    this.root ??= new Branch(this.options.name, this.runFork)
+    return under.reduce((branch, name) => branch.branch(name), this.root)
+  }
+
+  /** The fibers that run now, from the root down. */
+  tree(describe: (childId: string) => string): FiberNode | undefined {
+    return this.root?.tree(describe)
+  }
+
+  /** Ends the branches that hold nothing: what comes next under their names starts them again. */
+  trim(): void {
+    this.root?.trim()
+    if (this.root?.isEmpty !== true) return
+    this.root.fiber.interruptUnsafe()
+    this.root = undefined
   }
 
   private supervised(child: Child, body: Effect.Effect<void, unknown>): Effect.Effect<void> {
@@ -140,9 +168,26 @@ export class Supervisor {
     // A child that stops itself while it is being started has no fiber yet.
     await undefined
     if (child.fiber === undefined) return
-    const wait = Effect.timeoutOption(Fiber.interrupt(child.fiber), child.spec.shutdownMs)
-    await Effect.runPromise(Fiber.join(this.runFork(wait)))
+    await this.interrupted(child.fiber, child.spec.shutdownMs)
     this.gone(child)
+  }
+
+  /** Interrupts a branch with everything below it: one interruption for all of its children. */
+  stopUnder(path: ReadonlyArray<string>): Promise<void> {
+    const children = [...this.children.values()].filter(({ spec }) => path.every((name, at) => spec.under[at] === name))
+    const above = path.slice(0, -1).reduce<Branch | undefined>((branch, name) => branch?.branch(name), this.root)
+    const branch = above?.detach(path.at(-1) ?? "")
+    if (branch === undefined) return Promise.resolve()
+    const withinMs = Math.max(0, ...children.map(({ spec }) => spec.shutdownMs))
+    // A child that stops its own branch while it is being started is not a part of it yet.
+    const ending = Promise.resolve().then(() => this.interrupted(branch.fiber, withinMs))
+    for (const child of children) child.stopped ??= ending.then(() => this.gone(child))
+    return ending
+  }
+
+  private async interrupted(fiber: Fiber.Fiber<unknown>, withinMs: number): Promise<void> {
+    const wait = Effect.timeoutOption(Fiber.interrupt(fiber), withinMs)
+    await Effect.runPromise(Fiber.join(this.runFork(wait)))
   }
 
   async stopAll(): Promise<void> {

@@ -2,21 +2,9 @@
 // is told the name under which `read_file` pages through it.
 import { createReadStream } from "node:fs"
 import { rm } from "node:fs/promises"
+import type { BlobPort } from "../contract/Blobs.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import type { ProcessEnded } from "../sandbox/process/ProcessPort.ts"
-
-export interface BlobRange {
-  readonly offset: number
-  readonly bytesMax: number
-}
-
-/** Where bytes are kept under their own hash. */
-export interface BlobPort {
-  /** Text, unless it is told what else it is. */
-  readonly keep: (source: string | AsyncIterable<Uint8Array>, mediaType?: string) => Promise<BlobRef>
-  /** Some bytes from the offset on; rejects when there is no such blob. */
-  readonly read: (sha256: string, range: BlobRange) => Promise<{ readonly bytes: Uint8Array; readonly size: number }>
-}
 
 export interface KeptOutput {
   readonly output: string

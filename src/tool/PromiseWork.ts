@@ -1,23 +1,9 @@
-// The edge between calls, which are effects, and work that is promises. Interruption aborts the signal of the work and
-// waits for its end: nothing goes on behind the back of whoever interrupted it.
+// A call whose work is a promise, as the tools that read files and start programs have it.
 import * as Effect from "effect/Effect"
+import { settled } from "../contract/Settled.ts"
 import type { SignalContext, ToolContext, ToolOutcome } from "./ToolPort.ts"
 
-type Work<A> = (signal: AbortSignal) => Promise<A>
-
-/** Runs the work to its end; rejections are failures. A value that comes after an interruption goes to `onLate`. */
-export const settled = <A>(work: Work<A>, onLate?: (value: A) => void): Effect.Effect<A, unknown> =>
-  Effect.callback<A, unknown>((resume, signal) => {
-    // A function that throws before its promise is there ends like one whose promise rejects.
-    const running = new Promise<A>((resolve) => resolve(work(signal)))
-    running.then(
-      (value) => resume(Effect.succeed(value)),
-      (error: unknown) => resume(Effect.fail(error))
-    )
-    return Effect.promise(() => running.then(onLate, () => undefined))
-  })
-
-/** A call whose work is a promise. What it comes to when it is interrupted is told; rejections are defects. */
+/** What the work comes to when it is interrupted is told; rejections are defects. */
 export const promisedOutcome = (
   context: ToolContext,
   work: (context: SignalContext) => Promise<ToolOutcome>

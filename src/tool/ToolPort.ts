@@ -2,6 +2,7 @@
 // order and the record; a tool owns nothing but its work. Interruption ends a call, and whatever it started is gone
 // when the interruption is over.
 import type * as Effect from "effect/Effect"
+import type { Asking } from "../contract/CallGates.ts"
 import type { Command, ToolFacts } from "../machine/Command.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import type { AgentId, CallId, ConversationId, TurnId } from "../rune/Ids.ts"
@@ -28,18 +29,6 @@ export type Authorization =
   | { readonly _tag: "Deny"; readonly reason: string }
   /** The call cannot run at all; the model is told why. */
   | { readonly _tag: "Reject"; readonly error: ErrorInfo }
-
-/** What somebody besides the policy says about a call that is about to be decided. It can only be stricter. */
-export type Objection =
-  | { readonly _tag: "Deny"; readonly reason: string }
-  | { readonly _tag: "Ask"; readonly reason: string }
-
-export type BeforeCall = (state: ConversationState, call: CallState, asking?: Asking) => Promise<Objection | undefined>
-
-export interface Asking {
-  /** Resolves when the call is durable: nothing may be started for it before. */
-  readonly settled: () => Promise<void>
-}
 
 export interface ToolContext {
   readonly conversation_id: ConversationId

@@ -5,6 +5,8 @@ import { Readable } from "node:stream"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { BlobPort } from "../contract/Blobs.ts"
+import type { Asking, BeforeCall, Objection } from "../contract/CallGates.ts"
 import { unknownDefinition } from "../contract/ToolAccess.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -19,11 +21,11 @@ import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.
 import { type ArgumentCheck, type CheckedArguments, makeArgumentCheck } from "./Arguments.ts"
 import { definitionOf } from "./Definition.ts"
 import { type KeepMedia, withMediaKept } from "./Media.ts"
-import { type BlobPort, fitOutput } from "./Output.ts"
+import { fitOutput } from "./Output.ts"
 import { selectionOf } from "./Selection.ts"
 import { accessOf, type Input, type Tool, type ToolSource } from "./Tool.ts"
 import { limits } from "./ToolLimits.ts"
-import type { Asking, Authorization, BeforeCall, Objection, ToolContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
+import type { Authorization, ToolContext, ToolOutcome, ToolPort } from "./ToolPort.ts"
 
 export interface RouterOptions {
   /** The first that has a tool of a name has it; later ones of the same name are not offered. */

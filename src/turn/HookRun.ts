@@ -1,7 +1,10 @@
 // Runs one post-tool hook: started on record before it starts in fact, ended on record exactly once, whatever the
 // hook does. Its own failure policy decides what a failure means; that is the machine's business.
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import { tryCommand } from "../contract/TryCommand.ts"
 import type { HookOutcome, HookPort } from "../hook/HookPort.ts"
+import type { Command } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
 import { hookOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId, HookRunId } from "../rune/Ids.ts"
@@ -19,8 +22,8 @@ export interface HookRunRequest {
   readonly agent_id: AgentId
   readonly hook_run_id: HookRunId
   readonly timeout_ms: number
-  /** Told of the run itself, which may go on for a moment when the hook is over on record. */
-  readonly onRun?: (running: Promise<unknown>) => void
+  /** Told of the run itself, which may last for a moment when the hook is over on record. */
+  readonly onRun?: (running: Fiber.Fiber<unknown>) => void
 }
 
 const failed = (message: string): HookOutcome => ({
@@ -30,11 +33,7 @@ const failed = (message: string): HookOutcome => ({
 
 const statuses: ReadonlySet<unknown> = new Set(["succeeded", "failed", "canceled"])
 
-const outcomeOf = (
-  ended: Exclude<Ended<HookOutcome>, { readonly _tag: "Interrupted" }>,
-  hookName: string,
-  timeoutMs: number
-): HookOutcome => {
+const outcomeOf = (ended: Ended<HookOutcome>, hookName: string, timeoutMs: number): HookOutcome => {
   if (ended._tag === "Overran" || ended.late) return failed(`hook ${hookName} did not end within ${timeoutMs} ms`)
   if (ended._tag === "Threw") return failed(messageOf(ended.cause))
   return statuses.has(ended.value?.status) ? ended.value : failed(`hook ${hookName} returned no outcome`)
@@ -46,34 +45,26 @@ const fitted = (outcome: HookOutcome): HookOutcome => {
   return { ...outcome, output: `${output.slice(0, limits.hookOutputCharsMax)}…`.toWellFormed() }
 }
 
-export const runHook = async (
+export const runHook = Effect.fnUntraced(function* (
   { commands, hooks, monotonicMs }: HookRunOptions,
-  request: HookRunRequest,
-  signal: AbortSignal
-): Promise<void> => {
-  const id = { hook_run_id: request.hook_run_id }
-  if ((await tryCommand(commands, { _tag: "StartHook", ...id })) !== undefined) return
-  const found = hookOf(commands.state(), request.hook_run_id)
-  if (found === undefined || signal.aborted) return
+  { agent_id, hook_run_id, onRun, timeout_ms }: HookRunRequest
+): Effect.fn.Return<void> {
+  const submit = (command: Command) => Effect.promise(() => tryCommand(commands, command))
+  if ((yield* submit({ _tag: "StartHook", hook_run_id })) !== undefined) return
+  const found = hookOf(commands.state(), hook_run_id)
+  if (found === undefined) return
+  const { hook_name } = found.hook
   const startedMs = monotonicMs()
-  const run = (deadline: AbortSignal): Promise<HookOutcome> => {
-    const running = hooks.run(commands.state(), found.hook, {
-      agent_id: request.agent_id,
-      workspace: workspaceOf(commands.state(), request.agent_id),
-      signal: deadline
-    })
-    request.onRun?.(running)
-    return running
-  }
-  const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })
-  if (ended._tag === "Interrupted") return
-  const outcome = fitted(outcomeOf(ended, found.hook.hook_name, request.timeout_ms))
+  const run = hooks.run(commands.state(), found.hook, {
+    agent_id,
+    workspace: workspaceOf(commands.state(), agent_id)
+  })
+  const ended = yield* underDeadline(run, { timeoutMs: timeout_ms, ...(onRun === undefined ? {} : { onFork: onRun }) })
+  const { feedback, stop, ...ending } = fitted(outcomeOf(ended, hook_name, timeout_ms))
   const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
-  const { feedback, stop, ...ending } = outcome
-  const to = { agent_id: request.agent_id, principal: `hook:${found.hook.hook_name}` }
+  const to = { agent_id, principal: `hook:${hook_name}` }
   // Before the hook is over: what follows it is the next model call, which has to know.
-  if (feedback !== undefined)
-    await tryCommand(commands, { _tag: "PostMessage", ...to, content: feedback, mode: "steer" })
-  await tryCommand(commands, { _tag: "FinishHook", ...id, ...ending, duration_ms: durationMs })
-  if (stop !== undefined) await tryCommand(commands, { _tag: "InterruptTurn", ...to, reason: stop })
-}
+  if (feedback !== undefined) yield* submit({ _tag: "PostMessage", ...to, content: feedback, mode: "steer" })
+  yield* submit({ _tag: "FinishHook", hook_run_id, ...ending, duration_ms: durationMs })
+  if (stop !== undefined) yield* submit({ _tag: "InterruptTurn", ...to, reason: stop })
+})

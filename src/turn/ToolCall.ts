@@ -1,9 +1,9 @@
 // Runs one tool call: started on record before it starts in fact, output gathered into progress runes, exactly one
 // end. A runner that breaks is reported as such; the machine decides whether it is tried again. Something that must
 // not happen twice is never started twice, whatever happened to whoever started it first.
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import { tryCommand } from "../contract/TryCommand.ts"
 import type { Command } from "../machine/Command.ts"
 import { errorInfo } from "../machine/ErrorTable.ts"
@@ -14,7 +14,7 @@ import type { BlobRef } from "../rune/kinds/shared.ts"
 import { type KeepMedia, withMediaKept } from "../tool/Media.ts"
 import type { Authorization, ToolOutcome, ToolPort } from "../tool/ToolPort.ts"
 import type { Commands } from "./Commands.ts"
-import { type Ended, messageOf, underDeadline } from "./Deadline.ts"
+import { type Ended, messageOf, underDeadline, windingUp } from "./Deadline.ts"
 import { Progress } from "./Progress.ts"
 import type { Streams } from "./Streams.ts"
 import { limits } from "./TurnLimits.ts"
@@ -37,12 +37,6 @@ export interface ToolCallRequest {
   readonly turn_id: TurnId
   readonly call_id: CallId
   readonly timeout_ms: number
-}
-
-export interface CallRun {
-  readonly signal: AbortSignal
-  /** Runs an effect with the clock of whoever runs the call. */
-  readonly runExit: ReturnType<typeof Effect.runPromiseExitWith<never>>
 }
 
 /** Asks the policy about a pending call and does what it says, short of running it; tells whether it is to run. */
@@ -102,73 +96,90 @@ const endsWithServer = ({ effect_class: effectClass, provenance }: CallState): b
   effectClass === "effect" && provenance !== "remote" && provenance !== "mcp"
 
 /** Runs a call whose start is on record, to its single result. */
-export const finishCall = async (options: ToolCallOptions, request: ToolCallRequest, how: CallRun): Promise<void> => {
+export const finishCall = Effect.fnUntraced(function* (
+  options: ToolCallOptions,
+  request: ToolCallRequest
+): Effect.fn.Return<void> {
   const { commands, monotonicMs } = options
   const call = callOf(commands.state(), request.call_id)
-  if (call === undefined || how.signal.aborted) return
+  if (call === undefined) return
   const startedMs = monotonicMs()
-  const ended = await execute(options, request, call, how)
-  const durationOf = (): number => Math.max(0, Math.round(monotonicMs() - startedMs))
-  const id = { call_id: request.call_id }
-  if (ended._tag === "Interrupted") {
-    // What was ended with us and says so is cancelled. What may be repeated runs again, and what runs elsewhere goes on.
-    const last = endsWithServer(call) ? await ended.last : undefined
-    if (last?.status !== "cancelled") return
-    await tryCommand(commands, {
-      _tag: "FinishCall",
-      ...id,
-      ...(await fitted(options, last)),
-      duration_ms: durationOf()
-    })
-    return
+  const finish = async (outcome: ToolOutcome): Promise<void> => {
+    const durationMs = Math.max(0, Math.round(monotonicMs() - startedMs))
+    const result = await fitted(options, outcome)
+    await tryCommand(commands, { _tag: "FinishCall", call_id: request.call_id, ...result, duration_ms: durationMs })
   }
-  const durationMs = durationOf()
+  const onCancelled = (last: ToolOutcome | undefined): Effect.Effect<void> =>
+    endsWithServer(call) && last?.status === "cancelled" ? Effect.promise(() => finish(last)) : Effect.void
+  const ended = yield* execute(options, request, call, onCancelled)
   if (ended._tag === "Threw" && !ended.late) {
-    await tryCommand(commands, { _tag: "CrashCall", ...id, message: messageOf(ended.cause) })
+    const message = messageOf(ended.cause)
+    yield* Effect.promise(() => tryCommand(commands, { _tag: "CrashCall", call_id: request.call_id, message }))
     return
   }
-  const result = await fitted(options, resultOf(ended, call, request))
-  await tryCommand(commands, { _tag: "FinishCall", ...id, ...result, duration_ms: durationMs })
-}
+  yield* Effect.promise(() => finish(resultOf(ended, call, request)))
+})
 
-const execute = async (
+/**
+ * Runs the tool. When the call is interrupted, so is the tool, and it has a moment to say what became of it: what was ended
+ * with us and says so is cancelled, what may be repeated runs again, and what runs elsewhere goes on.
+ */
+const execute = (
   options: ToolCallOptions,
   request: ToolCallRequest,
   call: CallState,
-  { runExit, signal }: CallRun
-): Promise<Ended<ToolOutcome>> => {
-  const { commands, streams, tools } = options
-  const progress = new Progress(commands, request.call_id)
-  streams.add(progress)
-  const run = async (deadline: AbortSignal): Promise<ToolOutcome> => {
+  onCancelled: (last: ToolOutcome | undefined) => Effect.Effect<void>
+): Effect.Effect<Ended<ToolOutcome>> =>
+  Effect.suspend(() => {
+    const { commands, streams } = options
+    const progress = new Progress(commands, request.call_id)
+    streams.add(progress)
     let last: ToolOutcome | undefined
-    const running = tools.run(commands.state(), call, {
-      conversation_id: commands.conversationId,
-      agent_id: request.agent_id,
-      turn_id: request.turn_id,
-      call_id: request.call_id,
-      attempt: call.attempt,
-      workspace: workspaceOf(commands.state(), request.agent_id),
+    let fiber: Fiber.Fiber<ToolOutcome> | undefined
+    const work = options.tools.run(commands.state(), call, {
+      ...contextOf(options, request, call),
+      progress: progress.add,
       interruptedWith: (outcome) => {
         last = outcome
-      },
-      progress: progress.add,
-      conversation: { state: commands.state, submit: commands.submit, changed: options.changed }
+      }
     })
-    const exit = await runExit(running, { signal: deadline })
-    if (Exit.isSuccess(exit)) return exit.value
-    if (last !== undefined) return last
-    throw Cause.squash(exit.cause)
-  }
-  try {
-    const ended = await underDeadline(run, { timeoutMs: request.timeout_ms, signal })
-    return ended._tag === "Returned" && !isOutcome(ended.value) ? noOutcome(ended.value) : ended
-  } finally {
-    streams.delete(progress)
-    if (signal.aborted) progress.discard()
-    else await progress.finish()
-  }
+    const onFork = (forked: Fiber.Fiber<ToolOutcome>): void => {
+      fiber = forked
+    }
+    const lastWords = Effect.suspend(() => {
+      streams.delete(progress)
+      progress.discard()
+      const wait = fiber === undefined ? Effect.void : windingUp(fiber)
+      return Effect.andThen(
+        wait,
+        Effect.suspend(() => onCancelled(outcomeOf(fiber) ?? last))
+      )
+    })
+    return underDeadline(work, { timeoutMs: request.timeout_ms, last: () => last, onFork }).pipe(
+      Effect.map((ended) => (ended._tag === "Returned" && !isOutcome(ended.value) ? noOutcome(ended.value) : ended)),
+      Effect.tap(() => {
+        streams.delete(progress)
+        return Effect.promise(() => progress.finish())
+      }),
+      Effect.onInterrupt(() => lastWords)
+    )
+  })
+
+/** What the tool came to, if it has. */
+const outcomeOf = (fiber: Fiber.Fiber<ToolOutcome> | undefined): ToolOutcome | undefined => {
+  const exit = fiber?.pollUnsafe()
+  return exit !== undefined && Exit.isSuccess(exit) ? exit.value : undefined
 }
+
+const contextOf = ({ changed, commands }: ToolCallOptions, request: ToolCallRequest, call: CallState) => ({
+  conversation_id: commands.conversationId,
+  agent_id: request.agent_id,
+  turn_id: request.turn_id,
+  call_id: request.call_id,
+  attempt: call.attempt,
+  workspace: workspaceOf(commands.state(), request.agent_id),
+  conversation: { state: commands.state, submit: commands.submit, changed }
+})
 
 const statuses: ReadonlySet<unknown> = new Set([
   "success",
@@ -191,11 +202,7 @@ const noOutcome = (value: unknown): Ended<never> => {
 }
 
 /** Success counts however late it comes; anything else after the deadline is a timeout, with what there was to show. */
-const resultOf = (
-  ended: Exclude<Ended<ToolOutcome>, { readonly _tag: "Interrupted" }>,
-  call: CallState,
-  request: ToolCallRequest
-): ToolOutcome => {
+const resultOf = (ended: Ended<ToolOutcome>, call: CallState, request: ToolCallRequest): ToolOutcome => {
   if (ended._tag === "Returned" && (!ended.late || ended.value.status === "success")) return ended.value
   const message = `${call.tool_name} did not end within ${request.timeout_ms} ms`
   const output = ended._tag === "Returned" ? ended.value.output : callOutput(call)

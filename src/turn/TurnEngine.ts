@@ -1,8 +1,8 @@
 // Runs what the state says is pending, one effect each: model calls, tools, hooks, timers. Each first makes its step
 // durable through a command and only then touches the world, so everything it relies on is on disk by
 // then. Interrupting one aborts what it does; the machine has the last word on what that meant.
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import { tryCommand } from "../contract/TryCommand.ts"
 import { callTimeoutMs, effectiveLimits } from "../machine/MachineLimits.ts"
 import type { CallState } from "../machine/State.ts"
@@ -15,7 +15,7 @@ import type { Commands } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
 import { type HookRunOptions, runHook } from "./HookRun.ts"
 import { callModel, type ModelCallOptions } from "./ModelCall.ts"
-import { type CallRun, finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
+import { finishCall, routeCall, startCall, type ToolCallOptions } from "./ToolCall.ts"
 import { limits } from "./TurnLimits.ts"
 import { waitUntil } from "./WaitUntil.ts"
 
@@ -54,9 +54,14 @@ const watched = (
 
 /** A call may have to wait for the calls before it in its batch. */
 const waitForTurn = (options: EngineOptions, callId: CallId): Effect.Effect<void> =>
-  Effect.promise(async (signal) => {
-    while (!signal.aborted && !mayRunNow(options.commands.state(), callId)) await options.changed(signal)
-  })
+  Effect.suspend(() =>
+    mayRunNow(options.commands.state(), callId)
+      ? Effect.void
+      : Effect.andThen(
+          Effect.promise((signal) => options.changed(signal)),
+          waitForTurn(options, callId)
+        )
+  )
 
 const oneCall = { tokens: 0, micro_usd: 0, tool_calls: 1 }
 
@@ -68,22 +73,8 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
     return isFirst ? withBudgetReservation(options, pending.agent_id, oneCall, begin) : begin
   })
 
-/** Work that is interrupted is given a moment to say what became of it. */
-const windingUp = (work: (how: CallRun) => Promise<void>): Effect.Effect<void> =>
-  Effect.contextWith((services: Context.Context<never>) => {
-    const runExit = Effect.runPromiseExitWith(services)
-    let under: Promise<void> = Promise.resolve()
-    const run = Effect.promise((signal) => {
-      under = work({ signal, runExit })
-      return under
-    })
-    const last = Effect.promise(() => under.catch(() => undefined))
-    return Effect.onInterrupt(run, () => Effect.timeoutOption(Effect.interruptible(last), limits.windUpMs))
-  })
-
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
-  const run = windingUp((how) => finishCall(options, pending, how))
-  const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, run)
+  const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, finishCall(options, pending))
   return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
     started === true ? bounded : Effect.void
   )
@@ -123,11 +114,11 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
 
 /** One hook at a time, in the conversation and in the workspace. */
 const hook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<void> => {
-  let running: Promise<unknown> | undefined
-  const onRun = (run: Promise<unknown>): void => {
-    running = run
+  let running: Fiber.Fiber<unknown> | undefined
+  const onRun = (fiber: Fiber.Fiber<unknown>): void => {
+    running = fiber
   }
-  const run = Effect.promise((signal) => runHook(options, { ...pending, onRun }, signal))
+  const run = runHook(options, { ...pending, onRun })
   const bounded = watched(options, { ...pending, what: `hook ${pending.hook_run_id}` }, run)
   const { commands, hooks } = options
   const workspace = workspaceOf(commands.state(), pending.agent_id)
@@ -141,7 +132,7 @@ const hook = (options: EngineOptions, pending: Of<"RunHook">): Effect.Effect<voi
         Effect.promise(() => ticket.ready),
         bounded
       ),
-    (ticket) => Effect.sync(() => ticket.leave(running))
+    (ticket) => Effect.suspend(() => (running === undefined ? Effect.sync(ticket.leave) : ticket.leaveAfter(running)))
   )
 }
 

@@ -44,7 +44,7 @@ export const operationNames: ReadonlyArray<OperationName> = all.map(({ name }) =
 export const isOperation = (name: string): name is OperationName => Object.hasOwn(operations, name)
 
 /** The schema of a whole request. */
-export const requestSchema = (name: OperationName): AnyCodec => {
+export const requestSchema = (name: OperationName): Schema.Struct<{ readonly [key: string]: AnyCodec }> => {
   const { input, mutates } = operations[name]
   const fields: { readonly [key: string]: AnyCodec } = {
     id: Schema.String,

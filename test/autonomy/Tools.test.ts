@@ -13,12 +13,12 @@ import type { CallState } from "#src/machine/State.ts"
 import type { AgentId, CallId, TurnId } from "#src/rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
 import type { Tool } from "#src/tool/Tool.ts"
 import type { ToolOutcome } from "#src/tool/ToolPort.ts"
 import { TestRunner } from "../support/autonomy/workplace.ts"
 import { leadId, PlanStory, planId, task } from "../support/planStory.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"
+import { functionTools } from "../support/tool/FunctionTools.ts"
 import { authorizeCall, previewOf, runCall, runTool, type TestContext } from "../support/tool/runTool.ts"
 
 const tools: Tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 1_763_251_300_000 }

@@ -19,7 +19,7 @@ afterAll(() => tree.remove())
 
 const echs = (...args: ReadonlyArray<string>) => tree.node("src/cli/echs.js", ...args)
 
-describe("a verb that CONTRIBUTING shows, added with one file and one line", () => {
+describe("a verb that CONTRIBUTING shows, added with one file and one line", { timeout: 240_000 }, () => {
   it("compiles", () => {
     expect(tree.typecheck("src/main/Verbs.ts")).toBe("")
   })

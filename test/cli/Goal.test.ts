@@ -227,7 +227,11 @@ describe("the flags of echs goal", () => {
   })
 
   it("say nothing that was not said, and nothing about a conversation that is there already", async () => {
-    expect((await asked()).fields).toEqual({ auto_start: true, workspace: "/here", labels: { directory: "/here" } })
+    expect((await asked()).fields).toEqual({
+      auto_start: true,
+      workspace: "/here",
+      labels: { directory: "/here" }
+    })
     expect((await asked("--in", "last")).fields).toEqual({ auto_start: true })
   })
 

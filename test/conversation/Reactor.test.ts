@@ -7,6 +7,7 @@ import { Reactor, type ReactorHost } from "#src/conversation/Reactor.ts"
 import type { Command } from "#src/machine/Command.ts"
 import { checkInvariants } from "#src/machine/invariants/Invariants.ts"
 import type { PendingWork } from "#src/machine/work/PendingWork.ts"
+import { fiberList } from "#src/supervise/Branch.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { callItem, readTool, Story, shellTool } from "../support/story.ts"
 
@@ -53,6 +54,10 @@ beforeEach(() => {
   idles = 0
   work = untilStopped
 })
+
+const never = (): never => {
+  throw new Error("no fiber runs")
+}
 
 const settle = async (): Promise<void> => {
   for (let turn = 0; turn < 4; turn++) await nextTurn()
@@ -108,6 +113,48 @@ describe("the reactor", () => {
     await settle()
     expect(reactor.isIdle).toBe(true)
     expect(idles).toBe(1)
+  })
+
+  it("shows its fibers as a tree: the conversation, agents, turns, and the work of each", async () => {
+    const other = "agt_00000000000000c1" as never
+    const reactor = reactorOf()
+    expect(reactor.fibers).toBeUndefined()
+    story.inBatch(callItem("a", readTool), callItem("b", readTool))
+    story.run({ _tag: "SpawnAgent", spec: { agent_id: other, role: "w", model: "scripted/echo" } })
+    reactor.react()
+    await settle()
+    const { root, state } = story
+    const { items } = fiberList([reactor.fibers ?? never()], 100)
+    expect(items.map(({ depth, name }) => `${depth} ${name}`)).toEqual([
+      `0 conversation ${state.conversation_id}`,
+      `1 agent ${root}`,
+      "2 turn turn_1",
+      `3 running call_1 in turn_1 of agent ${root}`,
+      `3 running call_2 in turn_1 of agent ${root}`,
+      `1 agent ${other}`,
+      `2 starting agent ${other}`
+    ])
+    expect(new Set(items.map(({ fiber_id: id }) => id)).size).toBe(items.length)
+    await reactor.stop()
+  })
+
+  it("interrupts an agent that is killed with all of its work, and no other", async () => {
+    const other = "agt_00000000000000c1" as never
+    story.run({ _tag: "SpawnAgent", spec: { agent_id: other, role: "w", model: "scripted/echo" } })
+    story.run({ _tag: "CompleteAgentInit", agent_id: other })
+    story.run({ _tag: "SendAgentMessage", to_agent_id: other, content: "go" })
+    story.inBatch(callItem("a", readTool))
+    const reactor = reactorOf()
+    reactor.react()
+    await settle()
+    const agents = () => reactor.fibers?.children.map(({ name }) => name)
+    expect(agents()).toEqual([`agent ${story.root}`, `agent ${other}`])
+    story.run({ _tag: "KillAgent", agent_id: other, reason: "enough", force: true })
+    reactor.react()
+    await settle()
+    expect(stopped).toEqual(["StartQueued"])
+    expect(agents()).toEqual([`agent ${story.root}`])
+    await reactor.stop()
   })
 
   it("starts nothing more once it is stopped", async () => {

@@ -281,10 +281,9 @@ describe("a server that is frozen", () => {
     await expect.poll(tail.stdout, { timeout: 20_000 }).toContain('"turn.completed"')
     server.child.kill("SIGSTOP")
     try {
-      const askedMs = performance.now()
+      // A command that waited for the server would wait until the end of the test.
       tail.child.kill("SIGINT")
       expect(await tail.ended).toBe(130)
-      expect(performance.now() - askedMs).toBeLessThan(10_000)
     } finally {
       server.child.kill("SIGCONT")
     }

@@ -7,11 +7,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { type RunningServer, startServer } from "#src/main/Serve.ts"
-import { assembleTools } from "#src/main/Tools.ts"
+import type { RunningServer } from "#src/main/Serve.ts"
 import { type Answer, plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import { type ProviderServer, serverKey, startProviderServer } from "../support/provider-server/Server.ts"
+import { startTestServer } from "../support/server/graph.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { freely, isContainedHere } from "../support/worlds.ts"
 
@@ -47,10 +47,8 @@ const open = async (scenarios: Json = {}, models: Json = {}): Promise<void> => {
   const dataDirectory = join(place, "data")
   const environment = { variables: { PATH: process.env["PATH"] ?? "" }, homeDirectory: home() }
   const url = provider.url
-  server = await startServer({
+  server = await startTestServer({
     dataDirectory,
-    port: 0,
-    version: "0.0.0-test",
     key: () => serverKey,
     providers: {
       responses: { adapter: "openai-responses", baseUrl: `${url}/v1`, keyVariable: "TEST_KEY" },
@@ -59,8 +57,7 @@ const open = async (scenarios: Json = {}, models: Json = {}): Promise<void> => {
     },
     models: models as never,
     scenarios: scenarios as never,
-    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory, environment, blobs }),
-    writeLine: () => undefined
+    environment
   })
   socket = await Socket.open(server.url)
   await socket.hello(server.token)

@@ -4,13 +4,13 @@
 // Verifies: G9, INV-AGENT-SUPERVISED, INV-AGENT-BUDGET, INV-TURN-TERMINAL
 import { describe, expect, it } from "vitest"
 import type { AgentId } from "#src/rune/Ids.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
 import type { ToolPort } from "#src/tool/ToolPort.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { always, say, scenarios, stall, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { Gate, tool } from "../support/runtime/tools.ts"
 import { type Talk, useWorlds } from "../support/runtime/World.ts"
+import { functionTools } from "../support/tool/FunctionTools.ts"
 
 const worlds = useWorlds()
 

@@ -83,10 +83,8 @@ const live = async (name: string, offset: Offset, realStartMs: number): Promise<
 
 describe("a clock that jumps", () => {
   it.each(patterns)("%s breaks nothing", async (name, offset) => {
-    const realStartMs = performance.now()
-    await live(name, offset, realStartMs)
-    // Nothing waited for an hour that the clock took back.
-    expect(performance.now() - realStartMs).toBeLessThan(20_000)
+    // An hour that the clock took back, and that something waited for, would be longer than the test may take.
+    await live(name, offset, performance.now())
   })
 
   it("at random breaks nothing", async () => {

@@ -104,7 +104,7 @@ describe("a server process", () => {
   it("refuses a second server on the same data, and a public address without a token", async () => {
     const data = newDirectory()
     await start(data)
-    await expect(startProcess(data)).rejects.toThrow(/ended with 1 /)
+    await expect(startProcess(data)).rejects.toThrow(/ended with 6 /)
     await expect(startProcess(newDirectory(), { args: ["--host", "0.0.0.0"] })).rejects.toThrow(/refusing to listen/)
     await expect(startProcess(newDirectory(), { args: ["--port", "70000"] })).rejects.toThrow(/ended with 2 /)
   })

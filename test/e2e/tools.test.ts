@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { type RunningServer, startServer } from "#src/main/Serve.ts"
-import { assembleTools } from "#src/main/Tools.ts"
+import type { RunningServer } from "#src/main/Serve.ts"
+import { startTestServer, withTools } from "../support/server/graph.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { conversationWith, memoryBlobs, rootAgent } from "../support/tool/ToolPlace.ts"
 import { freely, useWorld, type World, worlds } from "../support/worlds.ts"
@@ -49,13 +49,10 @@ const scenarioOf = (calls: ReadonlyArray<Call>) => ({
 const open = async (calls: ReadonlyArray<Call>): Promise<Socket> => {
   const dataDirectory = join(place, "data")
   const environment = { variables: { ...process.env, PATH: searchPath }, homeDirectory: homedir() }
-  server = await startServer({
+  server = await startTestServer({
     dataDirectory,
-    port: 0,
-    version: "0.0.0-test",
     scenarios: { batch: scenarioOf(calls) as never },
-    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory, environment, blobs }),
-    writeLine: () => undefined
+    environment
   })
   const socket = await Socket.open(server.url)
   await socket.hello(server.token)
@@ -267,9 +264,9 @@ describe("the documents", () => {
   it("list every tool that comes with the server, and no other", async () => {
     const dataDirectory = join(place, "data")
     const environment = { variables: process.env, homeDirectory: homedir() }
-    const { close, tools } = await assembleTools({ dataDirectory, environment, blobs: memoryBlobs() })
-    const offered = tools.describe(conversationWith({ workspace: workspace() }), rootAgent).map(({ name }) => name)
-    await close()
+    const offered = await withTools({ dataDirectory, environment }, memoryBlobs(), (tools) =>
+      tools.describe(conversationWith({ workspace: workspace() }), rootAgent).map(({ name }) => name)
+    )
     const all = readFileSync(join(import.meta.dirname, "..", "..", "docs", "TOOLS.md"), "utf8")
     // Behind this come those that only agents of a goal have.
     const page = all.slice(0, all.indexOf("Agents that pursue a goal"))

@@ -3,8 +3,12 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { it as itEffect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
 import { afterEach, describe, expect, it } from "vitest"
 import { sharedDirectory } from "#src/config/HookFiles.ts"
+import { hookLimits } from "#src/hook/HookLimits.ts"
 import { HookPipelines } from "#src/hook/Pipeline.ts"
 import { reportCount } from "../support/counts.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
@@ -61,18 +65,29 @@ describe("tickets", () => {
       ["a", "/w"],
       ["b", "/w"]
     ])
-    let fail: (error: Error) => void = () => undefined
-    tickets[0]!.leave(
-      new Promise((_, reject) => {
-        fail = reject
-      })
-    )
+    const running = Effect.runFork(Effect.never)
+    await Effect.runPromise(tickets[0]!.leaveAfter(running))
     await new Promise(setImmediate)
     expect(order).toEqual([0])
-    fail(new Error("killed"))
+    running.interruptUnsafe()
     await new Promise(setImmediate)
     expect(order).toEqual([0, 1])
   })
+
+  itEffect.effect("are not held for ever by a program that outlives its end", () =>
+    Effect.gen(function* () {
+      const { order, tickets } = admitted(new HookPipelines(), [
+        ["a", "/w"],
+        ["b", "/w"]
+      ])
+      yield* tickets[0]!.leaveAfter(Effect.runFork(Effect.never))
+      yield* TestClock.adjust(hookLimits.leaveWithinMs - 1)
+      expect(order).toEqual([0])
+      yield* TestClock.adjust(1)
+      yield* Effect.promise(() => Promise.resolve())
+      expect(order).toEqual([0, 1])
+    })
+  )
 
   it("never let two in that share anything, and everybody in the end", async () => {
     const random = randomFrom(seedFor("hook pipelines"))

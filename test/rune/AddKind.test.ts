@@ -28,7 +28,7 @@ const state = evolve(emptyConversation("conv_1"), rune)
 console.log(JSON.stringify({ family, version, reason: state.session.reason, text: runeText(rune).text }))
 `
 
-describe("a kind of rune that CONTRIBUTING shows", () => {
+describe("a kind of rune that CONTRIBUTING shows", { timeout: 240_000 }, () => {
   it("makes the compiler name the other three files", () => {
     expect(complainedAbout(tree.typecheck(...checked))).toEqual([
       "src/cli/render/RuneText.ts",

@@ -28,7 +28,7 @@ const validator = () => new Ajv2020({ strict: true, allErrors: true })
 describe("schemas", () => {
   it("are committed as the code generates them (node test/support/generateSchemas.ts rewrites them)", () => {
     const folders = ["rune", "wire", "answers", "examples"].flatMap(listed)
-    expect([...folders, "operations.json"].sort()).toEqual([...files.keys()].sort())
+    expect([...folders, "openapi.json", "operations.json"].sort()).toEqual([...files.keys()].sort())
     for (const [path, text] of files) expect(read(path), path).toBe(text)
   })
 

@@ -5,12 +5,12 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, 
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { type RunningServer, startServer } from "#src/main/Serve.ts"
-import { assembleTools } from "#src/main/Tools.ts"
+import type { RunningServer } from "#src/main/Serve.ts"
 import { workspaceCheck } from "#src/sandbox/WorkspaceCheck.ts"
 import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { reportCount } from "../support/counts.ts"
+import { startTestServer } from "../support/server/graph.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { runTool } from "../support/tool/runTool.ts"
 import { freely as allowed } from "../support/worlds.ts"
@@ -111,13 +111,10 @@ const scenarios = {
 const open = async (): Promise<Socket> => {
   const data = join(place, "data")
   const environment = { variables: process.env, homeDirectory: join(place, "home") }
-  server = await startServer({
+  server = await startTestServer({
     dataDirectory: data,
-    port: 0,
-    version: "0.0.0-test",
     scenarios: scenarios as never,
-    tools: ({ blobs, notices }) => assembleTools({ notices, dataDirectory: data, environment, blobs }),
-    writeLine: () => undefined
+    environment
   })
   const socket = await Socket.open(server.url)
   await socket.hello(server.token)

@@ -167,7 +167,7 @@ const ownTools = async (client: Client): Promise<void> => {
   await rune(client, id, "turn.completed")
 }
 
-const forAdmins = ["token.list", "token.create", "token.remove", "server.stop"]
+const forAdmins = ["token.list", "token.create", "token.remove", "server.stop", "server.fibers"]
 
 describe("a client made of the schemas", { timeout: 60_000 }, () => {
   it("can ask for every operation, and every answer is what they say", async () => {
@@ -180,6 +180,7 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     const { sub } = await client.call("subscribe", { conversation_id: "*", after: "tail" })
     await client.call("unsubscribe", { sub })
     await client.call("harness.list")
+    await client.call("server.info")
     // No server has outside agents yet, and a tool waits for its retry too short a time to be asked for: their answers
     // are those of every other change.
     expect(Object.keys(table).filter((op) => !client.answered.has(op))).toEqual([
@@ -199,6 +200,7 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
       await call("token.create", { name: "vera", role: "viewer" })
       await call("token.list")
       await call("token.remove", { name: "vera" })
+      await call("server.fibers")
       await call("server.stop", { reason: "the test is over" })
       expect([...answered].toSorted()).toEqual(forAdmins.toSorted())
     } finally {

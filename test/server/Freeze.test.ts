@@ -153,6 +153,7 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "token.create": { name: "guest", role: "viewer" },
     "token.remove": { name: "guest" },
     "server.info": {},
+    "server.fibers": {},
     "server.stop": {},
     // Those that end something come last.
     "turn.interrupt": conversation,

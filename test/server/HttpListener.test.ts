@@ -1,19 +1,21 @@
 // Goal: what the protocol promises a client, over a real socket. Method: the real server in this process, a plain client.
 import { cpSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { describe, expect, it, vi } from "vitest"
 import { Runelog } from "#runelog/Runelog.ts"
 import { limits as logLimits } from "#runelog/RunelogLimits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
-import { BindRefused, startServer } from "#src/main/Serve.ts"
+import { BindRefused } from "#src/server/Listener.ts"
 import { Store } from "#src/store/Store.ts"
 import { limits as storeLimits } from "#src/store/StoreLimits.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
 import { closeCodes } from "#src/wire/Codes.ts"
 import { limits } from "#src/wire/WireLimits.ts"
 import { Scribe } from "../store/support.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool } from "../support/runtime/tools.ts"
+import { bareRooms, startTestServer } from "../support/server/graph.ts"
 import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 
@@ -250,14 +252,12 @@ describe("a stop", () => {
     const hanging = Promise.withResolvers<void>()
     const lines: Array<string> = []
     const data = directory()
-    const server = await startServer({
-      dataDirectory: data,
-      port: 0,
-      version: "0.0.0-test",
-      drainMs: 50,
-      writeLine: (line) => void lines.push(line),
-      tools: async () => ({ tools: functionTools([]), close: () => hanging.promise })
-    })
+    const hangs = Layer.effectDiscard(Effect.addFinalizer(() => Effect.promise(() => hanging.promise)))
+    const writeLine = (line: string) => void lines.push(line)
+    const server = await startTestServer(
+      { dataDirectory: data, drainMs: 50, writeLine },
+      { ...bareRooms(), followers: hangs }
+    )
     await server.close()
     expect(lines.filter((line) => line.includes("left behind"))).toEqual([expect.stringContaining('"after_ms":50')])
     await expect(Runelog.open({ directory: data })).rejects.toMatchObject({ _tag: "DirectoryLocked" })

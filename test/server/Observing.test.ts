@@ -1,9 +1,11 @@
 // Goal: whoever looks at a server from outside sees what happens in its conversations: agents that could not be brought up,
 // views over server-sent events, spans, counters after a restart, the process log. Method: the real server over HTTP and
 // WebSocket, scripted models, a collector of traces.
+
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { useExtendedServers } from "../support/extended.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
@@ -195,7 +197,7 @@ describe("spans", () => {
             effect_class: "pure"
           } as const
         ],
-        run: async () => ({ status: "succeeded" }) as const
+        run: () => Effect.succeed({ status: "succeeded" } as const)
       }
       const server = await open({
         ...look,

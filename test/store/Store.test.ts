@@ -8,14 +8,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
 import { DurableNotices, NoticeBus } from "#src/contract/DurableNotices.ts"
+import { ServerLog } from "#src/contract/ServerLog.ts"
+import { ServerReady } from "#src/contract/ServerReady.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { Rune } from "#src/rune/Rune.ts"
 import { layer, Store, StoreService } from "#src/store/Store.ts"
 import { DiskSim } from "../support/disk/DiskSim.ts"
 import { conversationIdOf, type Place, realPlace, Scribe, smallLimits } from "./support.ts"
 
-const bus = Layer.sync(DurableNotices, () => new NoticeBus())
-const serviceOf = (directory: string) => layer(options(directory)).pipe(Layer.provide(bus))
+const log = Layer.succeed(ServerLog, { level: "error", write: () => undefined })
+const serviceOf = (directory: string) =>
+  layer(options(directory)).pipe(Layer.provide([DurableNotices.layer, ServerReady.layer]), Layer.provideMerge(log))
 
 const options = (directory: string) => ({ directory, snapshotShape: "1", runelog: { limits: smallLimits } })
 

@@ -7,9 +7,10 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import { describe, expect } from "vitest"
+import type { RunFork } from "#src/supervise/Branch.ts"
 import { childSpec, defaultIntensity } from "#src/supervise/ChildSpec.ts"
 import { noteCrash } from "#src/supervise/Intensity.ts"
-import { type RunFork, Supervisor, type SupervisorOptions } from "#src/supervise/Supervisor.ts"
+import { Supervisor, type SupervisorOptions } from "#src/supervise/Supervisor.ts"
 
 interface Told {
   readonly restarts: Array<string>
@@ -21,6 +22,7 @@ interface Told {
 const supervised = Effect.map(Effect.context<never>(), (context) => {
   const told: Told = { restarts: [], givenUp: [], ended: [] }
   const options: SupervisorOptions = {
+    name: "root",
     onRestart: (spec, _cause, restarts) => told.restarts.push(`${spec.id} ${restarts}`),
     onGiveUp: (spec, cause) => told.givenUp.push(`${spec.id}: ${(Cause.squash(cause) as Error).message}`),
     onEnd: (spec) => told.ended.push(spec.id),
@@ -281,6 +283,80 @@ describe("a supervised child", () => {
       }
       const records = (supervisor as unknown as { readonly crashes: ReadonlyMap<string, unknown> }).crashes
       expect(records.size).toBeLessThanOrEqual(70)
+    })
+  )
+})
+
+describe("the tree of fibers", () => {
+  const agent = "agent a"
+  const names = (supervisor: Supervisor): unknown => {
+    const flat = (node: ReturnType<Supervisor["tree"]>): unknown =>
+      node === undefined ? undefined : node.children.length === 0 ? node.name : [node.name, ...node.children.map(flat)]
+    return flat(supervisor.tree((id) => id))
+  }
+
+  it.effect("has every child below its branches, and goes when the last child is gone", () =>
+    Effect.gen(function* () {
+      const { supervisor } = yield* supervised
+      expect(names(supervisor)).toBeUndefined()
+      supervisor.start(childSpec("model", { under: [agent, "turn 1"] }), Effect.never)
+      supervisor.start(childSpec("tool", { under: [agent, "turn 1"] }), Effect.never)
+      supervisor.start(childSpec("start", { under: ["agent b"] }), Effect.never)
+      supervisor.start(childSpec("closing"), Effect.never)
+      yield* turn
+      expect(names(supervisor)).toEqual(["root", [agent, ["turn 1", "model", "tool"]], ["agent b", "start"], "closing"])
+      yield* Effect.promise(() => supervisor.stopAll())
+      supervisor.trim()
+      expect(names(supervisor)).toBeUndefined()
+    })
+  )
+
+  it.effect("below a branch is interrupted with it, is not restarted, and the rest runs on", () =>
+    Effect.gen(function* () {
+      const { supervisor, told } = yield* supervised
+      const interrupted: Array<string> = []
+      const body = (id: string) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(id)))
+      for (const id of ["model", "tool"]) supervisor.start(childSpec(id, { under: [agent, "turn 1"] }), body(id))
+      supervisor.start(childSpec("next", { under: [agent, "turn 2"] }), body("next"))
+      yield* turn
+      yield* Effect.promise(() => supervisor.stopUnder([agent, "turn 1"]))
+      expect(interrupted.sort()).toEqual(["model", "tool"])
+      expect({ ...told, ended: told.ended.sort() }).toEqual({ restarts: [], givenUp: [], ended: ["model", "tool"] })
+      expect(names(supervisor)).toEqual(["root", [agent, ["turn 2", "next"]]])
+      yield* Effect.promise(() => supervisor.stopUnder([agent]))
+      expect(interrupted).toContain("next")
+      expect(supervisor.size).toBe(0)
+    })
+  )
+
+  it.effect("keeps nobody waiting for a child that does not end", () =>
+    Effect.gen(function* () {
+      const { supervisor, told } = yield* supervised
+      const deaf = Effect.onInterrupt(Effect.never, () => Effect.never)
+      supervisor.start(childSpec("deaf", { under: [agent], shutdownMs: 1000 }), deaf)
+      yield* turn
+      const stopping = supervisor.stopUnder([agent])
+      // The same name is another branch from now on.
+      supervisor.start(childSpec("next", { under: [agent] }), Effect.never)
+      yield* TestClock.adjust(999)
+      expect(told.ended).toEqual([])
+      yield* TestClock.adjust(1)
+      yield* Effect.promise(() => stopping)
+      expect(told.ended).toEqual(["deaf"])
+      expect(supervisor.ids).toEqual(["next"])
+    })
+  )
+
+  it.effect("restarts a child in its place", () =>
+    Effect.gen(function* () {
+      const { supervisor, told } = yield* supervised
+      let runs = 0
+      const body = Effect.suspend(() => (runs++ === 0 ? Effect.die(boom) : Effect.never))
+      supervisor.start(childSpec("frail", { under: [agent] }), body)
+      yield* turn
+      expect(told.restarts).toEqual(["frail 1"])
+      expect(names(supervisor)).toEqual(["root", [agent, "frail"]])
+      yield* Effect.promise(() => supervisor.stopAll())
     })
   )
 })

@@ -1,61 +1,41 @@
-// The order of test files: those that take long come first, the longest at the head, so that at the end of a run no
-// worker waits for another that has just begun with one of them. The rest follows in the order that vitest gives it,
-// which knows durations only where the same tree was tested before.
+// The order of test files: the longest first, so that at the end of a run no worker waits for another that has just begun
+// with a long one. How long each takes is measured, not told: a whole run with ECHS_DURATIONS=write puts it in durations.json,
+// and where this tree was tested before, vitest knows better. The rest follows in the order that vitest gives it.
+import { readFileSync, writeFileSync } from "node:fs"
 import { relative } from "node:path"
-import { BaseSequencer, type TestSpecification } from "vitest/node"
+import { fileURLToPath } from "node:url"
+import { BaseSequencer, type TestModule, type TestSpecification } from "vitest/node"
 
-/** Ten seconds and more each, on two cores; what is not listed is shorter. */
-export const longest: ReadonlyArray<string> = [
-  "test/crash/Simulated.test.ts",
-  "test/security/Fuzz.test.ts",
-  "test/crash/Kill.test.ts",
-  "test/runelog/Flip.test.ts",
-  "test/sim/Runtime.test.ts",
-  "test/security/sandbox/Escapes.test.ts",
-  "test/e2e/approval.test.ts",
-  "test/crash/Strace.test.ts",
-  "test/e2e/runtimeCuts.test.ts",
-  "test/crash/runtimeCrash.test.ts",
-  "test/provider/Cuts.test.ts",
-  "test/crash/goalKill.test.ts",
-  "test/cli/Demo.test.ts",
-  "test/conversation/Memory.test.ts",
-  "test/fault/DiskFull.test.ts",
-  "test/runelog/Cut.test.ts",
-  "test/e2e/server.test.ts",
-  "test/sandbox/process/Processes.test.ts",
-  "test/package/Package.test.ts",
-  "test/e2e/goal.test.ts",
-  "test/security/canary.test.ts",
-  "test/server/HttpListener.test.ts",
-  "test/e2e/cli.test.ts",
-  "test/runelog/Runelog.model.test.ts",
-  "test/autonomy/Restart.test.ts",
-  "test/e2e/serverRaces.test.ts",
-  "test/crash/PowerCut.test.ts",
-  "test/e2e/cliTerminal.test.ts",
-  "test/autonomy/Worktrees.test.ts",
-  "test/crash/TwoWriters.test.ts",
-  "test/e2e/mcp.test.ts",
-  "test/e2e/runtimeFaults.test.ts",
-  "test/e2e/mcpAndHooksCrash.test.ts",
-  "test/tool/mcp.test.ts",
-  "test/provider/Malformed.test.ts",
-  "test/sim/Mutants.test.ts",
-  "test/fault/SlowDisk.test.ts",
-  "test/tidy/Tidy.test.ts",
-  "test/support/support.test.ts",
-  "test/budget/Budget.test.ts",
-  "test/e2e/clientResume.test.ts"
-]
+const file = fileURLToPath(new URL("./durations.json", import.meta.url))
+const shortMs = 3_000
 
-/** Sorts paths that are relative to the top of the project; those that are not listed keep their order. */
-export const longestFirst = <A>(files: ReadonlyArray<A>, pathOf: (file: A) => string): Array<A> => {
-  const rankOf = (file: A): number => {
-    const at = longest.indexOf(pathOf(file))
-    return at < 0 ? longest.length : at
-  }
-  return files.toSorted((left, right) => rankOf(left) - rankOf(right))
+export type Durations = Readonly<Record<string, number>>
+
+/** Seconds that test files took when they were measured last, by their path from the top of the project. */
+export const measured: Durations = JSON.parse(readFileSync(file, "utf8"))
+
+/** Sorts by measured seconds; files that were not measured, or were short, keep their order behind the others. */
+export const longestFirst = <A>(
+  files: ReadonlyArray<A>,
+  pathOf: (file: A) => string,
+  durations: Durations = measured
+): Array<A> => {
+  const secondsOf = (one: A): number => durations[pathOf(one)] ?? 0
+  return files.toSorted((left, right) => secondsOf(right) - secondsOf(left))
+}
+
+/** What a run tells about its files: whole seconds, longest first, without those that are over at once. */
+export const durationsOf = (runs: ReadonlyArray<{ readonly path: string; readonly ms: number }>): Durations =>
+  Object.fromEntries(
+    runs
+      .filter(({ ms }) => ms >= shortMs)
+      .toSorted((left, right) => right.ms - left.ms)
+      .map(({ ms, path }) => [path, Math.round(ms / 1_000)])
+  )
+
+export const writeDurations = (modules: ReadonlyArray<TestModule>): void => {
+  const runs = modules.map((module) => ({ path: module.relativeModuleId, ms: module.diagnostic().duration }))
+  writeFileSync(file, `${JSON.stringify(durationsOf(runs), null, 2)}\n`)
 }
 
 export default class LongestFirst extends BaseSequencer {

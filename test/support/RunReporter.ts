@@ -6,6 +6,7 @@ import { join } from "node:path"
 import type { Reporter, TestCase, TestModule } from "vitest/node"
 import { type CountRecord, countsFileVariable } from "./counts.ts"
 import { enterPlace, type Leftover, leavePlace } from "./Leftovers.ts"
+import { writeDurations } from "./LongestFirst.ts"
 
 export interface Totals {
   readonly passed: number
@@ -40,6 +41,7 @@ export default class RunReporter implements Reporter {
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandledErrors: ReadonlyArray<unknown>): void {
     const counts = existsSync(this.#countsFile) ? parseCounts(readFileSync(this.#countsFile, "utf8")) : []
+    if (process.env["ECHS_DURATIONS"] === "write") writeDurations(modules)
     const tests = modules.flatMap((module) => [...module.children.allTests()])
     const requireAll = process.env["ECHS_REQUIRE_ALL"] === "1"
     // Without a reason: left out by a filter on the command line, which needs no explanation but is not allowed here.

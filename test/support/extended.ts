@@ -1,17 +1,14 @@
 // A server with everything a person gets from `echs serve`: the built-in tools in the sandbox that was found, hooks, MCP
 // servers and tools of clients. Models are scripted. Closed, and its directories removed, after the test that opened it.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { homedir, tmpdir } from "node:os"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach } from "vitest"
-import { makeExtensions } from "#src/main/Extensions.ts"
-import { type RunningServer, type ServeOptions, startServer } from "#src/main/Serve.ts"
-import { assembleTools } from "#src/main/Tools.ts"
+import type { RunningServer } from "#src/main/Serve.ts"
+import { startTestServer, type TestOptions, testEnvironment } from "./server/graph.ts"
 import { Socket } from "./server/Socket.ts"
 
-export interface ExtendedOptions extends Partial<Omit<ServeOptions, "tools" | "hooks">> {
-  readonly mcpServers?: unknown
-  readonly returnWithinMs?: number
+export interface ExtendedOptions extends Partial<TestOptions> {
   readonly variables?: Readonly<Record<string, string>>
 }
 
@@ -40,30 +37,14 @@ export const useExtendedServers = () => {
   })
   const open = async (options: ExtendedOptions = {}, workspace = directory()): Promise<ExtendedServer> => {
     const lines: Array<string> = []
-    const { mcpServers, returnWithinMs, variables = {}, ...rest } = options
-    const more = returnWithinMs === undefined ? {} : { returnWithinMs }
-    const dataDirectory = options.dataDirectory ?? directory()
-    const environment = {
-      variables: { PATH: process.env["PATH"] ?? "", ...variables },
-      homeDirectory: homedir()
-    }
-    const version = "0.0.0-test"
-    const running = await startServer({
-      port: 0,
-      version,
+    const { variables = {}, ...rest } = options
+    const running = await startTestServer({
       model: "scripted/echo",
       runtime: { deltaEveryMs: 0 },
       writeLine: (line) => void lines.push(line),
+      environment: testEnvironment(variables),
       ...rest,
-      dataDirectory,
-      tools: ({ blobs, log, notices }) =>
-        assembleTools({
-          dataDirectory,
-          environment,
-          blobs,
-          notices,
-          extend: (parts) => makeExtensions({ dataDirectory, environment, version, mcpServers, log, ...more }, parts)
-        })
+      dataDirectory: options.dataDirectory ?? directory()
     })
     servers.push(running)
     return {

@@ -1,5 +1,5 @@
 /**
- * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples, schemas/operations.json, docs/RUNES.md, the table
+ * Writes schemas/rune, schemas/wire, schemas/answers, schemas/examples, schemas/operations.json, schemas/openapi.json, docs/RUNES.md, the table
  * of operations in docs/PROTOCOL.md and src/client/ReadingOperations.ts. A file named in schemas/released.json is never rewritten with other bytes: its shape needs a new version and a step in
  * src/rune/Upcaster.ts. `--release` adds every present file to that list.
  */

@@ -1,6 +1,7 @@
 /**
  * Computes every file under schemas/rune, schemas/wire, schemas/answers and schemas/examples,
- * and schemas/operations.json, from the kinds, the operations, their answers and the examples.
+ * schemas/operations.json and schemas/openapi.json, from the kinds, the operations, their
+ * answers, the HTTP endpoints and the examples.
  * Same input, same bytes: keys keep the order of the schema.
  */
 import * as Schema from "effect/Schema"
@@ -8,6 +9,7 @@ import { envelopeFields } from "#src/rune/Envelope.ts"
 import type { PayloadSchema } from "#src/rune/KindDefinition.ts"
 import { definitions, type Kind } from "#src/rune/Kinds.ts"
 import { steps } from "#src/rune/Upcaster.ts"
+import { openApiDocument } from "#src/server/http/OpenApiDocument.ts"
 import { Answer, ErrorBody, Hello, Pushed, Ticket, Welcome } from "#src/wire/Frames.ts"
 import { type OperationName, operationNames, operations, requestSchema } from "#src/wire/Operations.ts"
 import { exampleRune, oldPayloadExamples } from "./runeExamples.ts"
@@ -92,6 +94,7 @@ export const schemaFiles = (): ReadonlyMap<string, string> => {
     files.set(`answers/${name}.json`, render(answerDocument(name)))
   }
   files.set("operations.json", render(operationTable()))
+  files.set("openapi.json", render(openApiDocument()))
   for (const [name, schema] of Object.entries(frames)) {
     files.set(`wire/${name}.json`, render(wireDocument(name, schema)))
   }

@@ -40,7 +40,6 @@ export const recordingTerminal = (options: RecordingOptions = {}): RecordingTerm
       output += question
       return answers.shift()
     },
-    keyboard: () => undefined,
     drained: async () => {},
     output: () => output,
     complaints: () => complaints,

@@ -61,16 +61,16 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   machine: ["rune"],
   // A list says what the state says: its rows are folded by the machine.
   store: ["rune", "runelog", "machine", "contract"],
-  provider: ports,
+  provider: [...ports, "contract"],
   // Shapes that two areas share so that neither imports the other.
   contract: [...ports, "wire"],
-  sandbox: ports,
+  sandbox: [...ports, "contract"],
   policy: [...ports, "contract"],
   tool: [...ports, "sandbox", "policy", "contract"],
   hook: [...ports, "contract"],
   harness: ports,
   budget: ports,
-  prompt: [...ports, "tool", "sandbox"],
+  prompt: [...ports, "tool", "sandbox", "policy", "contract"],
   turn: [...ports, ...effects, "contract", "prompt"],
   autonomy: [...ports, ...effects, "contract"],
   conversation: [...ports, ...effects, "contract", "prompt", "harness", "supervise", "turn", "autonomy"],
@@ -116,8 +116,6 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
       "src/main/DoctorTools.ts",
-      // The text in a person's editor.
-      "src/main/EditText.ts",
       // Opens the log of a server in the background.
       "src/main/BackgroundServer.ts",
       // Writes to standard error while the main thread cannot.
@@ -135,7 +133,6 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
       "src/main/BackgroundServer.ts",
-      "src/main/EditText.ts",
       // Asks programs for their versions.
       "src/main/Doctor.ts",
       // A thread that watches the main one.

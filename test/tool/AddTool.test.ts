@@ -45,7 +45,7 @@ rmSync(workspace, { recursive: true })
 console.log(JSON.stringify(told))
 `
 
-describe("a tool that CONTRIBUTING shows, added with one file and one line", () => {
+describe("a tool that CONTRIBUTING shows, added with one file and one line", { timeout: 240_000 }, () => {
   it("compiles", () => {
     expect(tree.typecheck(list)).toBe("")
   })

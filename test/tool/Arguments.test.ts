@@ -73,7 +73,7 @@ describe("a schema from outside", () => {
       properties: { a: { type: "string", pattern: "^(a+)+$" } },
       patternProperties: { "^(b+)+$": { type: "string" } }
     }
-    const startedMs = performance.now()
+    // One that was tried would take until the end of the test, and longer.
     const evil = { a: `${"a".repeat(50)}!`, [`${"b".repeat(50)}!`]: 1 }
     expect(await messageOf(parameters, evil, "remote")).toBeUndefined()
     expect(await messageOf(parameters, { a: 7 }, "remote")).toBe("t: a must be string")
@@ -83,22 +83,19 @@ describe("a schema from outside", () => {
     expect(await messageOf(names, { pattern: 7 }, "mcp")).toBe("t: pattern must be string")
     // Our own patterns are checked.
     expect(await messageOf({ properties: { a: { pattern: "^b$" } } }, { a: "c" })).toContain("must match pattern")
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
   })
 
   it("cannot make references to itself take for ever", async () => {
     const chain = Object.fromEntries(
-      Array.from({ length: 20 }, (_, index) => {
+      Array.from({ length: 60 }, (_, index) => {
         const next = { $ref: `#/$defs/s${index + 1}` }
         return [`s${index}`, { anyOf: [{ allOf: [next, false] }, { allOf: [next, false] }] }]
       })
     )
-    const defs = { ...chain, s20: { type: "object" } }
-    const startedMs = performance.now()
+    const defs = { ...chain, s60: { type: "object" } }
     expect(await messageOf({ $ref: "#/$defs/s0", $defs: defs }, { a: 1 }, "mcp")).toBeUndefined()
     const hidden = { properties: { a: { $ref: "#/default" } }, default: { type: "string", pattern: "^(a+)+$" } }
-    expect(await messageOf(hidden, { a: `${"a".repeat(24)}!` }, "remote")).toBeUndefined()
-    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    expect(await messageOf(hidden, { a: `${"a".repeat(50)}!` }, "remote")).toBeUndefined()
   })
 
   it("is checked as deep as the limit, and set aside below it", async () => {

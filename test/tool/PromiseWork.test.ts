@@ -55,6 +55,7 @@ test("work that throws, before or after its promise is there, is a defect", asyn
 
 test("what an interrupted tool tells passes the router without its secrets", async () => {
   const { context, said } = listening()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   const tool: Tool = {
     name: "slow",
     description: "waits",
@@ -64,7 +65,10 @@ test("what an interrupted tool tells passes the router without its secrets", asy
     provenance: "builtin",
     access: () => ({}),
     preview: () => Effect.succeed({ title: "slow" }),
-    run: (_input, given) => promisedOutcome(given, afterAbort({ status: "cancelled", output: "key hunter2hunter2" }))
+    run: (_input, given) => {
+      begin()
+      return promisedOutcome(given, afterAbort({ status: "cancelled", output: "key hunter2hunter2" }))
+    }
   }
   const router = makeRouter({
     sources: [fixedSource([tool])],
@@ -77,8 +81,7 @@ test("what an interrupted tool tells passes the router without its secrets", asy
     attempt: 1
   } as unknown as ToolContext)
   const fiber = Effect.runFork(run)
-  // The checks before the run take a few turns.
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  await begun
   await Effect.runPromise(Fiber.interrupt(fiber))
   expect(said).toHaveLength(1)
   expect(said[0]).toMatchObject({ status: "cancelled" })

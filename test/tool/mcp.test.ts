@@ -4,7 +4,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { monitorEventLoopDelay } from "node:perf_hooks"
 import { afterEach, describe, expect, it } from "vitest"
 import { mcpLimits } from "#src/tool/mcp/McpLimits.ts"
 import { offeredName } from "#src/tool/mcp/Names.ts"
@@ -38,16 +37,19 @@ describe("an MCP server", { timeout: 40_000 }, () => {
 
   it("that floods is held back in its pipe, and its answers still come", async () => {
     const host = await open(bad("floods"))
-    const delay = monitorEventLoopDelay({ resolution: 10 })
     await host.ready()
-    delay.enable()
+    let turns = 0
+    const turning = setInterval(() => {
+      turns += 1
+    }, 1)
     const before = process.memoryUsage().rss
     for (let at = 0; at < 3; at += 1) expect((await host.call("bad__act")).output).toMatch(/^pid \d+$/)
-    delay.disable()
+    clearInterval(turning)
     const grownMiB = Math.round((process.memoryUsage().rss - before) / 1_048_576)
     reportCount("MiB grown under a flood of an MCP server", Math.max(0, grownMiB))
     expect(grownMiB).toBeLessThan(64)
-    expect(delay.max / 1e6).toBeLessThan(2_000)
+    // The event loop turned while the flood was held back.
+    expect(turns).toBeGreaterThan(10)
   })
 
   it.each([
@@ -95,10 +97,11 @@ describe("an MCP server", { timeout: 40_000 }, () => {
       const host = await open(bad(mode, mode === "silent" ? { start_timeout_ms: 300 } : {}))
       expect(await host.ready()).toEqual([])
       expect(host.troubles.join()).toMatch(why)
-      const startedMs = performance.now()
+      const troubles = host.troubles.length
       await host.ready()
       await host.ready()
-      expect(performance.now() - startedMs).toBeLessThan(200)
+      // Nobody waits for it a second time: it was not tried.
+      expect(host.troubles).toHaveLength(troubles)
       const outcome = await host.call("bad__act")
       expect(outcome.status).toBe("error")
       expect(outcome.error?.message).toMatch(why)

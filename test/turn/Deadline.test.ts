@@ -1,81 +1,80 @@
-// Goal: work of others ends in time, one way or the other, and nobody waits longer than said. Method: promises that the
-// test settles, with fake timers.
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { type Ended, messageOf, timerMs, underDeadline } from "#src/turn/Deadline.ts"
+// Goal: work of others ends in time, one way or the other, and nobody waits longer than said. Method: effects on a clock
+// that the test moves.
+import { it as itEffect } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import { describe, expect, it } from "vitest"
+import { messageOf, timerMs, underDeadline } from "#src/turn/Deadline.ts"
 import { limits } from "#src/turn/TurnLimits.ts"
 
-beforeEach(() => {
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
-
-const never = new AbortController().signal
+const at = { timeoutMs: 100 }
+const deaf = Effect.uninterruptible(Effect.never)
 
 describe("work under a deadline", () => {
-  it("returns what it returns", async () => {
-    const ended = await underDeadline(async () => "done", { timeoutMs: 100, signal: never })
-    expect(ended).toEqual({ _tag: "Returned", value: "done", late: false })
-    expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it("that throws, before its promise or in it, ends as thrown", async () => {
-    const at = { timeoutMs: 100, signal: never }
-    const early = (): Promise<never> => {
-      throw new Error("early")
-    }
-    expect(await underDeadline(early, at)).toMatchObject({ _tag: "Threw", late: false })
-    expect(await underDeadline(() => Promise.reject(new Error("late")), at)).toMatchObject({ _tag: "Threw" })
-  })
-
-  it("is told when its time is over, and may still wind up", async () => {
-    let seen: AbortSignal | undefined
-    const work = (signal: AbortSignal): Promise<string> => {
-      seen = signal
-      return new Promise((resolve) => signal.addEventListener("abort", () => resolve("what I have")))
-    }
-    const ended = underDeadline(work, { timeoutMs: 100, signal: never })
-    await vi.advanceTimersByTimeAsync(99)
-    expect(seen?.aborted).toBe(false)
-    await vi.advanceTimersByTimeAsync(1)
-    expect(await ended).toEqual({ _tag: "Returned", value: "what I have", late: true })
-  })
-
-  it("that does not wind up is not waited for", async () => {
-    const ended = underDeadline(() => new Promise(() => undefined), { timeoutMs: 100, signal: never })
-    let outcome: Ended<unknown> | undefined
-    void ended.then((one) => {
-      outcome = one
+  itEffect.effect("returns what it returns", () =>
+    Effect.gen(function* () {
+      const ended = yield* underDeadline(Effect.succeed("done"), at)
+      expect(ended).toEqual({ _tag: "Returned", value: "done", late: false })
     })
-    await vi.advanceTimersByTimeAsync(100 + limits.windUpMs - 1)
-    expect(outcome).toBeUndefined()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(outcome).toEqual({ _tag: "Overran" })
-  })
+  )
 
-  it("that is interrupted is not waited for at all", async () => {
-    const outside = new AbortController()
-    let inside: AbortSignal | undefined
-    const work = (signal: AbortSignal): Promise<never> => {
-      inside = signal
-      return new Promise(() => undefined)
-    }
-    const ended = underDeadline(work, { timeoutMs: 100, signal: outside.signal })
-    await vi.advanceTimersByTimeAsync(1)
-    outside.abort()
-    expect(await ended).toMatchObject({ _tag: "Interrupted" })
-    expect(inside?.aborted).toBe(true)
-    expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it("that was interrupted before it began does not begin", async () => {
-    const work = vi.fn(async () => "ran")
-    expect(await underDeadline(work, { timeoutMs: 100, signal: AbortSignal.abort() })).toMatchObject({
-      _tag: "Interrupted"
+  itEffect.effect("that breaks, before it is an effect or in it, ends as thrown", () =>
+    Effect.gen(function* () {
+      const early = Effect.suspend((): Effect.Effect<never> => {
+        throw new Error("early")
+      })
+      expect(yield* underDeadline(early, at)).toMatchObject({ _tag: "Threw", cause: { message: "early" }, late: false })
+      const later = Effect.die(new Error("later"))
+      expect(yield* underDeadline(later, at)).toMatchObject({ _tag: "Threw", cause: { message: "later" }, late: false })
     })
-    expect(work).not.toHaveBeenCalled()
-  })
+  )
+
+  itEffect.effect("is interrupted when its time is over, and may still wind up", () =>
+    Effect.gen(function* () {
+      let last: string | undefined
+      const work = Effect.onInterrupt(Effect.never, () =>
+        Effect.sync(() => {
+          last = "what I have"
+        })
+      )
+      const running = yield* Effect.forkChild(underDeadline<string>(work, { ...at, last: () => last }))
+      yield* TestClock.adjust(99)
+      expect(last).toBeUndefined()
+      yield* TestClock.adjust(1)
+      expect(yield* Fiber.join(running)).toEqual({ _tag: "Returned", value: "what I have", late: true })
+    })
+  )
+
+  itEffect.effect("that says nothing when it is interrupted ends late", () =>
+    Effect.gen(function* () {
+      const running = yield* Effect.forkChild(underDeadline(Effect.never, at))
+      yield* TestClock.adjust(100)
+      expect(yield* Fiber.join(running)).toMatchObject({ _tag: "Threw", late: true })
+    })
+  )
+
+  itEffect.effect("that does not wind up is not waited for", () =>
+    Effect.gen(function* () {
+      const running = yield* Effect.forkChild(underDeadline(deaf, at))
+      yield* TestClock.adjust(100 + limits.windUpMs - 1)
+      expect(running.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust(1)
+      expect(yield* Fiber.join(running)).toEqual({ _tag: "Overran" })
+    })
+  )
+
+  itEffect.effect("that is interrupted from outside is interrupted itself, and not waited for", () =>
+    Effect.gen(function* () {
+      const told = yield* Deferred.make<void>()
+      const work = Effect.onInterrupt(Effect.never, () => Effect.andThen(Deferred.succeed(told, undefined), deaf))
+      const running = yield* Effect.forkChild(underDeadline(work, at))
+      yield* TestClock.adjust(1)
+      yield* Fiber.interrupt(running)
+      yield* Deferred.await(told)
+    })
+  )
 
   it("may have any time a number can say", () => {
     expect(timerMs(-5)).toBe(0)

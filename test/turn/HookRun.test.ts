@@ -1,7 +1,9 @@
 // Goal: hooks run after a batch that changed something, one after the other, and what a failure means is what its policy
 // says. Method: the real runtime with hooks that misbehave on cue.
 // Verifies: INV-HOOKS-NEVER-OVERLAP, INV-TURN-ORDER
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
+import { settled } from "#src/contract/Settled.ts"
 import type { HookOutcome, HookPort } from "#src/hook/HookPort.ts"
 import type { HookChoice } from "#src/machine/Command.ts"
 import type { HookFailurePolicy } from "#src/rune/kinds/shared.ts"
@@ -40,14 +42,17 @@ const hooksOf = (specs: { readonly [name: string]: Spec }) => {
         })
       )
     },
-    run: async (_state, hook, { signal }) => {
-      trace.push(`+${hook.hook_name}`)
-      try {
-        return await specs[hook.hook_name]!.run(signal, hook.attempt)
-      } finally {
-        trace.push(`-${hook.hook_name}`)
-      }
-    }
+    run: (_state, hook) =>
+      Effect.orDie(
+        settled(async (signal) => {
+          trace.push(`+${hook.hook_name}`)
+          try {
+            return await specs[hook.hook_name]!.run(signal, hook.attempt)
+          } finally {
+            trace.push(`-${hook.hook_name}`)
+          }
+        })
+      )
   }
   return { port, trace, chosenFor }
 }

@@ -4,11 +4,11 @@ import * as Stream from "effect/Stream"
 import { describe, expect, it } from "vitest"
 import { parseArguments } from "#src/provider/Arguments.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
 import { assemble, responseItems } from "#src/turn/Messages.ts"
 import { asideRequest, turnRequest } from "#src/turn/ModelRequests.ts"
 import { tool } from "../support/runtime/tools.ts"
 import { callItem, readTool, Story, textItem } from "../support/story.ts"
+import { functionTools } from "../support/tool/FunctionTools.ts"
 
 const origin = { provider: "messages", model: "m1" }
 const noFacts = () => undefined

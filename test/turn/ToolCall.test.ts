@@ -4,7 +4,6 @@
 
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
 import type { ToolOutcome, ToolPort } from "#src/tool/ToolPort.ts"
 import { limits } from "#src/turn/TurnLimits.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
@@ -12,6 +11,7 @@ import { say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { effectTool, Gate, tool } from "../support/runtime/tools.ts"
 import { type Talk, useWorlds, type WorldOptions } from "../support/runtime/World.ts"
+import { type FunctionTool, functionTools } from "../support/tool/FunctionTools.ts"
 
 const worlds = useWorlds()
 

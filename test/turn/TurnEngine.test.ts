@@ -15,7 +15,6 @@ import { pendingWork, type TurnWork } from "#src/machine/work/PendingWork.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRuneId } from "#src/rune/Ids.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
 import { Compaction } from "#src/turn/Compaction.ts"
 import { Models } from "#src/turn/Models.ts"
 import { Spending } from "#src/turn/Spending.ts"
@@ -23,6 +22,7 @@ import { Streams } from "#src/turn/Streams.ts"
 import { type EngineOptions, perform } from "#src/turn/TurnEngine.ts"
 import { attempt, fail, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool, tool } from "../support/runtime/tools.ts"
+import { functionTools } from "../support/tool/FunctionTools.ts"
 
 type Tag = TurnWork["_tag"]
 
@@ -44,7 +44,7 @@ const hooks: HookPort = {
   choose: () => [
     { hook_name: "lint", failure_policy: { type: "warn_continue" }, timeout_ms: 1000, effect_class: "idempotent" }
   ],
-  run: async () => ({ status: "succeeded", exit_code: 0 })
+  run: () => Effect.succeed({ status: "succeeded", exit_code: 0 })
 }
 
 /** A conversation that lives in memory and writes down what it was told. */

@@ -19,15 +19,13 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs show last",
     run: async ({ answer, client, positionals: [named = ""], terminal, values }) => {
       if (values.prompt === true) {
-        const fields = { conversation_id: await findConversation(client, named, parts.workingDirectory()) }
+        const fields = { conversation_id: await findConversation(client, named) }
         const agent = values.agent === undefined ? {} : { agent_id: values.agent }
         const prompt = await client.call("conversation.prompt", { ...fields, ...agent })
         answer(prompt, () => promptText(prompt, terminal))
         return exitCode.done
       }
-      const summary = await client.call("conversation.get", {
-        conversation_id: await findConversation(client, named, parts.workingDirectory())
-      })
+      const summary = await client.call("conversation.get", { conversation_id: await findConversation(client, named) })
       answer(summary, () => summaryText(summary, terminal))
       return exitCode.done
     }

@@ -11,8 +11,7 @@ export const make = (parts: RemoteParts): Verb =>
     options: {},
     example: "echs stats last",
     run: async ({ answer, client, positionals: [named], terminal }) => {
-      const scope =
-        named === undefined ? {} : { conversation_id: await findConversation(client, named, parts.workingDirectory()) }
+      const scope = named === undefined ? {} : { conversation_id: await findConversation(client, named) }
       const stats = await client.call("stats", scope)
       answer(stats, () => {
         const rows = flat(stats)

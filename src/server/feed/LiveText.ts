@@ -1,18 +1,9 @@
 // Text of a model as it comes, for those who asked to see it before it is durable. Best effort: whoever has no room in
 // the socket misses it, and the runes bring it all the same.
 
+import type { LiveText } from "../../contract/LiveText.ts"
 import { pushedFrame } from "../socket/PushedFrame.ts"
 import { hasRoom, type SocketSink } from "../socket/SocketSink.ts"
-
-export interface LiveText {
-  readonly conversation_id: string
-  readonly agent_id: string
-  readonly turn_id: string
-  readonly request_id: string
-  /** Characters of the answer before this text. */
-  readonly offset: number
-  readonly text: string
-}
 
 interface Listener {
   readonly sub: string

@@ -25,11 +25,20 @@ export const answerText = (response: ServerResponse, status: number, type: strin
   response.end(body)
 }
 
+/** Headers that only an error has. */
+export const errorHeaders = ({ code, data }: WireError): Readonly<Record<string, string>> => {
+  const retryAfterMs = data?.["retry_after_ms"]
+  return {
+    ...(code === "unauthorized" ? { "www-authenticate": "Bearer" } : {}),
+    ...(typeof retryAfterMs === "number" ? { "retry-after": String(Math.ceil(retryAfterMs / 1000)) } : {})
+  }
+}
+
+export const errorBody = (error: WireError, id: string | undefined) => (id === undefined ? { error } : { id, error })
+
 export const answerError = (response: ServerResponse, error: WireError, id?: string): void => {
-  if (error.code === "unauthorized") response.setHeader("www-authenticate", "Bearer")
-  const retryAfterMs = error.data?.["retry_after_ms"]
-  if (typeof retryAfterMs === "number") response.setHeader("retry-after", Math.ceil(retryAfterMs / 1000))
-  answerJson(response, errorCodes[error.code].http, id === undefined ? { error } : { id, error })
+  for (const [name, value] of Object.entries(errorHeaders(error))) response.setHeader(name, value)
+  answerJson(response, errorCodes[error.code].http, errorBody(error, id))
 }
 
 /** The address of a request; whatever it is, it is one on this server. */
@@ -45,6 +54,12 @@ export const readBody = async (request: IncomingMessage): Promise<string> => {
     throw new BadRequest("the body must be application/json")
   }
   return (await readBytes(request, limits.messageBytesMax)).toString("utf8")
+}
+
+/** A number of a query. */
+export const wholeNumber = (name: string, text: string): number => {
+  if (!/^\d{1,15}$/.test(text)) throw new BadRequest(`${name} must be a whole number`)
+  return Number(text)
 }
 
 /** The bytes of a body, up to a limit. */

@@ -1,8 +1,8 @@
 // The word of hooks about what a person says, before it is taken: a message and a goal are the same to them. What they
 // block ends in an error of the protocol, and nothing was started; what they add is part of what is taken.
 import * as Effect from "effect/Effect"
+import type { PromptScene } from "../../contract/CallGates.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
-import type { PromptScene } from "./Context.ts"
 import { attempt, CurrentOperation, type Operating } from "./CurrentOperation.ts"
 import { InvalidState } from "./OperationErrors.ts"
 

@@ -1,13 +1,15 @@
 // What an operation may use: the conversations of this process, the conversation store of stored ones, and who asks. Handlers see
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 
+import * as Context from "effect/Context"
+import type { MediaPort } from "../../contract/Blobs.ts"
+import type { PromptGate } from "../../contract/CallGates.ts"
 import type { RemoteTools } from "../../contract/RemoteTools.ts"
 import type { Approvals } from "../../conversation/Approvals.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
 import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
-import type { BlobRef, Content } from "../../rune/kinds/shared.ts"
 import type { WindowFigures as WindowSchema } from "../../wire/Answers.ts"
 import type { AnswerOf, Role } from "../../wire/Operations.ts"
 
@@ -27,6 +29,12 @@ export interface Administration {
   readonly removeToken: (name: string) => boolean
   readonly stop: (reason: string) => void
 }
+
+/** Where tokens are kept; nothing where only the program that holds the server may change them. */
+export class TokenAdministration extends Context.Service<
+  TokenAdministration,
+  Omit<Administration, "stop"> | undefined
+>()("echs/TokenAdministration") {}
 
 /** What the role may see at most; secret runes never leave the process. */
 export const visibilityCap = ({ role }: Principal): "public" | "internal" => (role === "viewer" ? "public" : "internal")
@@ -88,26 +96,8 @@ export interface ForkQuery {
   readonly idempotency?: IdempotencyOf
 }
 
-type State = Awaited<ReturnType<Conversations["state"]>>
-
-/** What is told of a conversation, there already or about to be, to whoever has a say about what is said in it. */
-export type PromptScene = Pick<State, "conversation_id" | "turns" | "agents"> & {
-  readonly session: Pick<State["session"], "config">
-}
-
-export type PromptGate = (
-  scene: PromptScene,
-  content: Content
-) => Promise<
-  { readonly _tag: "Pass"; readonly content: Content } | { readonly _tag: "Blocked"; readonly reason: string }
->
-
 /** Where bytes are kept, and what models can be shown. */
-export interface AttachmentPort {
-  /** Resolves when they are durable; rejects when there is no room. */
-  readonly keep: (bytes: Uint8Array, mediaType: string) => Promise<BlobRef>
-  /** Rejects when there are none under this hash, or too many. */
-  readonly read: (sha256: string) => Promise<Uint8Array>
+export interface AttachmentPort extends MediaPort {
   readonly sight: (model: string) => { readonly images: boolean; readonly files: boolean }
 }
 

@@ -65,7 +65,8 @@ const decoderOf = (name: OperationName) => {
   return decoder
 }
 
-const reasonOf = (failure: unknown): string =>
+/** Why something does not fit its schema, in one line. */
+export const reasonOf = (failure: unknown): string =>
   (failure instanceof Error ? failure.message : String(failure)).replaceAll("\n", " ").slice(0, 500).toWellFormed()
 
 /** Checks a message that is an object: its id, its operation, and every field. */

@@ -26,6 +26,7 @@ export const administrationHandlers: HandlersOf<"token" | "server"> = {
     }),
   "server.info": () =>
     CurrentOperation.use(({ about, defaultModel }) => Effect.succeed({ ...about(), model: defaultModel() })),
+  "server.fibers": () => CurrentOperation.use(({ conversations }) => Effect.sync(() => conversations.fibers())),
   "server.stop": ({ reason = "asked for" }) =>
     Effect.gen(function* () {
       const { principal } = yield* CurrentOperation

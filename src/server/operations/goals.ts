@@ -3,12 +3,13 @@
 // and answers when what it caused is durable.
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
+import type { PromptScene } from "../../contract/CallGates.ts"
 import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
 import type { ConversationId, PlanId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { AnswerOf, FieldsOf } from "../../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
-import type { OperationContext, PromptScene } from "./Context.ts"
+import type { OperationContext } from "./Context.ts"
 import {
   attempt,
   type Command,

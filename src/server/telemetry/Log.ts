@@ -1,6 +1,7 @@
 // What the server says of itself: one JSON object a line. Arguments of requests are left out unless debugging was asked
 // for, and credentials always.
-import type { Log, LogLevel } from "../../contract/ServerLog.ts"
+import * as Layer from "effect/Layer"
+import { type Log, type LogLevel, ServerLog } from "../../contract/ServerLog.ts"
 
 export const logLevels: ReadonlyArray<LogLevel> = ["debug", "info", "warn", "error"]
 
@@ -21,3 +22,14 @@ export const makeLog = (options: {
     options.writeLine(JSON.stringify(entry, withoutSecrets))
   }
 })
+
+export interface LogOptions {
+  readonly level?: LogLevel | undefined
+  /** Takes the lines; they go to standard error unless told. */
+  readonly writeLine?: ((line: string) => void) | undefined
+}
+
+const toStandardError = (line: string): void => void process.stderr.write(`${line}\n`)
+
+export const layer = ({ level = "info", writeLine = toStandardError }: LogOptions): Layer.Layer<ServerLog> =>
+  Layer.sync(ServerLog, () => makeLog({ level, nowMs: () => Date.now(), writeLine }))

@@ -1,17 +1,13 @@
-// Figures of the process in the text format of Prometheus. Counters follow from durable runes and from what the sockets
-// do; gauges are asked for when somebody reads them.
-
+// Figures of the process, for Prometheus to read. Counters follow from durable runes and from what the sockets
+// do; gauges are asked for when somebody reads them. Each instance has a registry of its own: two servers in one process
+// do not count together.
+import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 import type { Conversations } from "../../conversation/Conversations.ts"
 import { makeView, type ViewFold } from "../../conversation/Views.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 
 type Labels = Readonly<Record<string, string>>
-
-interface Histogram {
-  readonly counts: Array<number>
-  sum: number
-  count: number
-}
 
 /** Upper bounds in milliseconds. */
 const BOUNDS_MS: ReadonlyArray<number> = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000]
@@ -20,12 +16,10 @@ const VIEWS_MAX = 4_096
 /** Series of one name; more go into one without labels. */
 const SERIES_MAX = 1_000
 
-const escaped = (value: string): string => value.replace(/[\\"\n]/g, (char) => (char === "\n" ? "\\n" : `\\${char}`))
+/** Metrics as one server keeps them. */
+type Registry = Context.Context<never>
 
-const labelText = (labels: Labels): string => {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`)
-  return parts.length === 0 ? "" : `{${parts.join(",")}}`
-}
+const makeRegistry = (): Registry => Context.make(Metric.MetricRegistry, new Map())
 
 /** The parts of state events that are counted and logged. */
 export interface SeenEvent {
@@ -53,14 +47,15 @@ export interface MetricsOptions {
 type StateOfView = NonNullable<Parameters<typeof makeView>[1]>
 
 export class Metrics {
-  private readonly counters = new Map<string, Map<string, number>>()
-  private readonly histograms = new Map<string, Histogram>()
+  private readonly registry = makeRegistry()
+  private readonly counters = new Map<string, Map<string, Metric.Counter<number>>>()
+  private readonly histograms = new Map<string, Metric.Histogram<number>>()
   private readonly views = new Map<string, ViewFold>()
-  private readonly gauges: () => Readonly<Record<string, number>>
+  private readonly gauges: () => ReadonlyArray<Gauge>
 
   private readonly onEvent: MetricsOptions["onEvent"]
 
-  constructor(gauges: () => Readonly<Record<string, number>>, { onEvent }: MetricsOptions = {}) {
+  constructor(gauges: () => ReadonlyArray<Gauge>, { onEvent }: MetricsOptions = {}) {
     this.gauges = gauges
     this.onEvent = onEvent
   }
@@ -71,20 +66,25 @@ export class Metrics {
   }
 
   count(name: string, labels: Labels = {}, by = 1): void {
-    const series = this.counters.get(name) ?? new Map<string, number>()
+    this.counterOf(name, labels).updateUnsafe(by, this.registry)
+  }
+
+  private counterOf(name: string, labels: Labels): Metric.Counter<number> {
+    const series = this.counters.get(name) ?? new Map<string, Metric.Counter<number>>()
     this.counters.set(name, series)
-    const text = labelText(labels)
-    const key = series.has(text) || series.size < SERIES_MAX ? text : ""
-    series.set(key, (series.get(key) ?? 0) + by)
+    const key = Object.values(labels).reduce((text, value) => `${text}\n${value}`, "")
+    const known = series.get(key)
+    if (known !== undefined) return known
+    if (series.size >= SERIES_MAX && key !== "") return this.counterOf(name, {})
+    const made = Metric.counter(name, { attributes: labels })
+    series.set(key, made)
+    return made
   }
 
   observe(name: string, valueMs: number): void {
-    const histogram = this.histograms.get(name) ?? { counts: BOUNDS_MS.map(() => 0), sum: 0, count: 0 }
+    const histogram = this.histograms.get(name) ?? Metric.histogram(name, { boundaries: BOUNDS_MS })
     this.histograms.set(name, histogram)
-    histogram.sum += valueMs
-    histogram.count += 1
-    const at = BOUNDS_MS.findIndex((bound) => valueMs <= bound)
-    if (at >= 0) histogram.counts[at]! += 1
+    histogram.updateUnsafe(valueMs, this.registry)
   }
 
   countOperation(op: string, code: string, durationMs: number): void {
@@ -129,48 +129,27 @@ export class Metrics {
     if (type === "session_error") this.count("session_errors_total", { code: code ?? "" })
   }
 
-  /** Everything, in the text format. */
-  render(): string {
-    const lines: Array<string> = []
-    for (const [name, series] of this.counters) {
-      lines.push(`# TYPE ${name} counter`)
-      for (const [labels, value] of series) lines.push(`${name}${labels} ${value}`)
-    }
-    for (const [name, histogram] of this.histograms) lines.push(...renderHistogram(name, histogram))
-    let last = ""
-    for (const [series, value] of Object.entries(this.gauges())) {
-      const [name] = series.split("{", 1)
-      if (name !== last) lines.push(`# TYPE ${name} gauge`)
-      last = name!
-      lines.push(`${series} ${value}`)
-    }
-    return `${lines.join("\n")}\n`
+  /** What was counted so far, and the gauges as they are now. */
+  read(): { readonly counted: Registry; readonly gauges: Registry } {
+    const now = makeRegistry()
+    for (const { labels = {}, name, value } of this.gauges())
+      Metric.gauge(name, { attributes: labels }).updateUnsafe(value, now)
+    return { counted: this.registry, gauges: now }
   }
 }
 
-/** Series by provider, those of one name side by side. */
-export const circuitGauges = (circuits: ReturnType<Conversations["circuits"]>): Readonly<Record<string, number>> => {
-  const all = Object.entries(circuits).map(([provider, one]) => ({
-    label: `{provider=${JSON.stringify(provider)}}`,
-    one
-  }))
-  return Object.fromEntries([
-    ...all.map(({ label, one }) => [`provider_circuit_open${label}`, one.circuit === "closed" ? 0 : 1]),
-    ...all.map(({ label, one }) => [`provider_calls_held${label}`, one.held])
-  ])
+export interface Gauge {
+  readonly name: string
+  readonly labels?: Labels
+  readonly value: number
 }
 
-const renderHistogram = (name: string, { count, counts, sum }: Histogram): ReadonlyArray<string> => {
-  let below = 0
-  const buckets = BOUNDS_MS.map((bound, at) => {
-    below += counts[at]!
-    return `${name}_bucket{le="${bound}"} ${below}`
-  })
-  return [
-    `# TYPE ${name} histogram`,
-    ...buckets,
-    `${name}_bucket{le="+Inf"} ${count}`,
-    `${name}_sum ${sum}`,
-    `${name}_count ${count}`
-  ]
-}
+export const plainGauges = (figures: Readonly<Record<string, number>>): ReadonlyArray<Gauge> =>
+  Object.entries(figures).map(([name, value]) => ({ name, value }))
+
+/** Of every provider, whether calls to it are held back, and how many. */
+export const circuitGauges = (circuits: ReturnType<Conversations["circuits"]>): ReadonlyArray<Gauge> =>
+  Object.entries(circuits).flatMap(([provider, { circuit, held }]) => [
+    { name: "provider_circuit_open", labels: { provider }, value: circuit === "closed" ? 0 : 1 },
+    { name: "provider_calls_held", labels: { provider }, value: held }
+  ])

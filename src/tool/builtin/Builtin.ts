@@ -1,8 +1,8 @@
 // The list of the built-in tools, in the order in which models see them, with the parts that they share. Files are reached
 // in this process, held to the workspace by how every path is opened; programs run in the sandbox.
+import type { BlobPort } from "../../contract/Blobs.ts"
 import type { ProcessPort } from "../../sandbox/process/ProcessPort.ts"
 import type { WorkspaceCheck } from "../../sandbox/WorkspaceCheck.ts"
-import type { BlobPort } from "../Output.ts"
 import type { Tool } from "../Tool.ts"
 import { applyPatchTool } from "./edit/ApplyPatch.ts"
 import { editFileTool } from "./edit/Edit.ts"

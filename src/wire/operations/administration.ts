@@ -65,6 +65,19 @@ export const administrationOperations = [
     about: "Stops the server in good order."
   }),
   defineOperation({
+    name: "server.fibers",
+    role: "admin",
+    mutates: false,
+    input: {},
+    /** A tree in reading order: whatever is deeper belongs to the nearest item above that is not. */
+    answer: Struct({
+      items: List(Struct({ depth: Count, fiber_id: Count, name: Text })),
+      left_out: Count
+    }),
+    about:
+      "What the server is doing now, for finding faults: each conversation at work, its agents, their turns, and the model call, tools and hooks of each."
+  }),
+  defineOperation({
     name: "stats",
     role: "viewer",
     mutates: false,

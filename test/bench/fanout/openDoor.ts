@@ -1,4 +1,5 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
+import { Channel } from "#src/contract/Channel.ts"
 import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
 import { ConversationStore } from "#src/conversation/ConversationStore.ts"
@@ -11,7 +12,7 @@ import { namedToken } from "#src/server/Auth.ts"
 import { HttpListener } from "#src/server/HttpListener.ts"
 import { makeLog } from "#src/server/telemetry/Log.ts"
 import { Store } from "#src/store/Store.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
+import { functionTools } from "../../support/tool/FunctionTools.ts"
 
 export const token = "bench-token-of-no-consequence"
 
@@ -41,6 +42,7 @@ export const openDoor = async (directory: string) => {
   const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
   const server = await HttpListener.listen({
     notices,
+    liveTexts: new Channel(() => undefined),
     host: "127.0.0.1",
     port: 0,
     tokens: [namedToken("bench", "admin", token)],

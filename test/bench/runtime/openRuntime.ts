@@ -11,7 +11,7 @@ import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import { Store } from "#src/store/Store.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
+import { functionTools } from "../../support/tool/FunctionTools.ts"
 
 export interface RuntimeSettings {
   readonly providers?: RegistryConfig["providers"]

@@ -6,7 +6,7 @@ const test = (name: string): string => `test/store/${name}.test.ts`
 export const storeMutants: ReadonlyArray<Mutant> = [
   {
     name: "lets a listener that throws spoil an append",
-    file: "src/contract/DurableNotices.ts",
+    file: "src/contract/Channel.ts",
     find: "this.onFailed(name, error)",
     replace: "throw error",
     tests: [test("Store"), "test/contract/DurableNotices.test.ts"]

@@ -5,7 +5,9 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { complainedAbout, recipe, ToyTree } from "../../support/ToyTree.ts"
 
-const [definition, handler] = recipe("How to add a wire operation")
+const [definition, handler, example] = recipe("How to add a wire operation")
+
+const checked = ["src/main/Embed.ts", "test/server/Freeze.test.ts"]
 
 let tree: ToyTree
 beforeAll(() => {
@@ -32,15 +34,19 @@ rmSync(dataDirectory, { recursive: true, force: true })
 console.log(JSON.stringify({ answer, refused }))
 `
 
-describe("a wire operation that CONTRIBUTING shows", () => {
-  it("makes the compiler name the file of its handler", () => {
-    expect(complainedAbout(tree.typecheck("src/main/Embed.ts"))).toEqual(["src/server/operations/administration.ts"])
+describe("a wire operation that CONTRIBUTING shows", { timeout: 240_000 }, () => {
+  it("makes the compiler name the file of its handler and that of its example", () => {
+    expect(complainedAbout(tree.typecheck(...checked))).toEqual([
+      "src/server/operations/administration.ts",
+      "test/server/Freeze.test.ts"
+    ])
   })
 
   it("compiles with its handler, and gets its schemas and its row of docs/PROTOCOL.md from npm run schemas", () => {
     const table = 'export const administrationHandlers: HandlersOf<"token" | "server"> = {'
     tree.insertAfter("src/server/operations/administration.ts", table, handler)
-    expect(tree.typecheck("src/main/Embed.ts")).toBe("")
+    tree.insertAfter("test/server/Freeze.test.ts", '    "conversation.create": {},', example)
+    expect(tree.typecheck(...checked)).toBe("")
     expect(tree.node("test/support/generateSchemas.ts").status).toBe(0)
     expect(existsSync(join(tree.path, "schemas/wire/server.greet.json"))).toBe(true)
     expect(tree.read("docs/PROTOCOL.md")).toContain("`server.greet`")

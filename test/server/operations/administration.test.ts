@@ -46,7 +46,7 @@ describe("an admin", { timeout: 60_000 }, () => {
   it("alone may ask for what changes the server", async () => {
     const socket = await connect(operator)
     const forAdmins = operationNames.filter((name) => operations[name].role === "admin")
-    expect(forAdmins).toEqual(["token.list", "token.create", "token.remove", "server.stop"])
+    expect(forAdmins).toEqual(["token.list", "token.create", "token.remove", "server.stop", "server.fibers"])
     const fields: Readonly<Record<string, Json>> = {
       "token.create": { name: "x", role: "viewer" },
       "token.remove": { name: "olga" }

@@ -1,11 +1,13 @@
 // Goal: a turn becomes one trace with a span for each model call and tool, and a collector that fails costs nothing but
 // the spans. Method: runes of a real turn over a real server, a collector on a real port.
+
 import { once } from "node:events"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { Traces } from "#src/server/telemetry/Traces.ts"
 import { exampleRune } from "../../support/runeExamples.ts"
@@ -94,7 +96,7 @@ describe("traces", () => {
       tools: [effectTool("write", async () => "written")],
       hooks: {
         choose: () => ["lint", "test"].map((hook_name) => ({ hook_name, ...hook })),
-        run: async (_state, { hook_name }) => ({ status: hook_name === "lint" ? "succeeded" : "failed" })
+        run: (_state, { hook_name }) => Effect.succeed({ status: hook_name === "lint" ? "succeeded" : "failed" })
       }
     })
     const socket = await server.connect()

@@ -7,8 +7,8 @@ import { afterEach } from "vitest"
 import type { Runner, RunnerRuling } from "#src/autonomy/GoalContext.ts"
 import { commandRuling } from "#src/policy/CommandRules.ts"
 import type { ProcessEnded, ProcessRequest } from "#src/sandbox/process/ProcessPort.ts"
-import type { FunctionTool } from "#src/tool/FunctionTools.ts"
 import { effectTool, tool } from "../runtime/tools.ts"
+import type { FunctionTool } from "../tool/FunctionTools.ts"
 
 /** Runs programs without a sandbox and says that something holds them: tests choose their own commands. */
 export class TestRunner implements Runner {

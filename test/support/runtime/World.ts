@@ -22,10 +22,10 @@ import type { ConversationConfig } from "#src/rune/kinds/shared.ts"
 import type { AnyRune, RuneOf } from "#src/rune/Rune.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { Snapshots } from "#src/store/Snapshots.ts"
-import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
 import { reportCount } from "../counts.ts"
 import { makeDiskMemory } from "../disk/DiskMemory.ts"
 import { serverKey } from "../provider-server/Server.ts"
+import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
 import { type CheckedLog, checkStored, readStored } from "./Logs.ts"
 
 export interface WorldOptions

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { RunFork } from "#src/supervise/Supervisor.ts"
+import type { RunFork } from "#src/supervise/Branch.ts"
 
 /** Time that runs `factor` times as fast as real time, for everything that sleeps through Effect. */
 export const fastRunFork = (factor: number): RunFork => {

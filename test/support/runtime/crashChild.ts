@@ -9,7 +9,7 @@ import { secureIdSource } from "#src/rune/IdSource.ts"
 import type { AgentId, ConversationId } from "#src/rune/Ids.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
+import { functionTools } from "../tool/FunctionTools.ts"
 import { crashHooks, crashLimits, crashScenarios, crashTools } from "./crashWorld.ts"
 
 export interface CrashPlan {

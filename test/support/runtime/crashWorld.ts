@@ -1,8 +1,10 @@
 // What the process that is killed and the one that takes over have in common: the scenario, the tools, the hooks, and
 // files on which every run of something that must not run twice leaves a mark.
+
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
 import type { HookPort } from "#src/hook/HookPort.ts"
-import type { FunctionTool } from "#src/tool/FunctionTools.ts"
+import type { FunctionTool } from "../tool/FunctionTools.ts"
 import { say, scenarios, step, use } from "./scenarios.ts"
 import { effectTool, tool } from "./tools.ts"
 
@@ -48,8 +50,9 @@ export const crashHooks = (directory: string): HookPort => ({
     { hook_name: "lint", failure_policy: { type: "warn_continue" }, timeout_ms: 5000, effect_class: "pure" },
     { hook_name: "publish", failure_policy: { type: "warn_continue" }, timeout_ms: 5000, effect_class: "effect" }
   ],
-  run: async (_state, hook) => {
-    mark(directory, `hook-${hook.hook_name}`)
-    return { status: "succeeded" }
-  }
+  run: (_state, hook) =>
+    Effect.sync(() => {
+      mark(directory, `hook-${hook.hook_name}`)
+      return { status: "succeeded" }
+    })
 })

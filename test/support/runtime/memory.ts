@@ -10,7 +10,7 @@ import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
-import { functionTools } from "#src/tool/FunctionTools.ts"
+import { functionTools } from "../tool/FunctionTools.ts"
 import { say, scenarios, step, use } from "./scenarios.ts"
 import { tool } from "./tools.ts"
 

@@ -1,7 +1,8 @@
 // Tools for tests of the runtime: one that only reads, one whose every run counts, one that asks first, one that a
 // test opens and closes like a gate.
-import type { FunctionTool } from "#src/tool/FunctionTools.ts"
+
 import type { SignalContext, ToolOutcome } from "#src/tool/ToolPort.ts"
+import type { FunctionTool } from "../tool/FunctionTools.ts"
 
 export const parameters = { type: "object", properties: {}, additionalProperties: true } as const
 

@@ -4,13 +4,16 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach } from "vitest"
-import { type RunningServer, type ServeOptions, startServer } from "#src/main/Serve.ts"
-import { type FunctionTool, functionTools } from "#src/tool/FunctionTools.ts"
+import type { HookPort } from "#src/hook/HookPort.ts"
+import type { RunningServer } from "#src/main/Serve.ts"
 import { checkDirectory } from "../runtime/checkDirectory.ts"
+import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
+import { bareRooms, startTestServer, type TestOptions } from "./graph.ts"
 import { Socket } from "./Socket.ts"
 
-export interface TestServerOptions extends Partial<Omit<ServeOptions, "tools">> {
+export interface TestServerOptions extends Partial<TestOptions> {
   readonly tools?: ReadonlyArray<FunctionTool>
+  readonly hooks?: HookPort
 }
 
 export interface TestServer extends RunningServer {
@@ -21,19 +24,18 @@ export interface TestServer extends RunningServer {
 
 export const openServer = async (dataDirectory: string, options: TestServerOptions = {}): Promise<TestServer> => {
   const lines: Array<string> = []
-  const { tools, ...rest } = options
-  const running = await startServer({
-    port: 0,
-    version: "0.0.0-test",
+  const { hooks, tools = [], ...rest } = options
+  const given: TestOptions = {
     model: "scripted/echo",
     runtime: { deltaEveryMs: 0 },
     // A thousand conversations take longer to close on a machine that does other things.
     drainMs: 60_000,
     writeLine: (line) => void lines.push(line),
     ...rest,
-    dataDirectory,
-    tools: functionTools(tools ?? [])
-  })
+    dataDirectory
+  }
+  const rooms = bareRooms({ tools: functionTools(tools), ...(hooks === undefined ? {} : { hooks }) })
+  const running = await startTestServer(given, rooms)
   return {
     ...running,
     lines,

@@ -1,12 +1,12 @@
 // A server in a process of its own whose disk fails on command: a server that freezes then freezes nobody else. It is
 // told what to do by messages of its parent, and answers each with `done`.
-import { homedir } from "node:os"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 import { makeDiskNode } from "#runelog/disk/DiskNode.ts"
-import { makeExtensions } from "#src/main/Extensions.ts"
-import { startServer } from "#src/main/Serve.ts"
-import { assembleTools } from "#src/main/Tools.ts"
+import { ConversationService } from "#src/conversation/ConversationService.ts"
 import { say, scenarios, step, use } from "../runtime/scenarios.ts"
+import { startTestServer } from "./graph.ts"
 
 export type FaultCommand =
   | { readonly fault: "ENOSPC" | "EIO" | "none" }
@@ -59,14 +59,9 @@ const disk: Disk = {
   }
 }
 
-const environment = { variables: { PATH: process.env["PATH"] ?? "" }, homeDirectory: homedir() }
-const version = "0.0.0-test"
-
-const server = await startServer({
+const options = {
   dataDirectory,
   disk,
-  port: 0,
-  version,
   model: "scripted/echo",
   scenarios: scenarios({
     remote: [step(1, use("look_up", { word: "rune" })), step(2, say("done"))]
@@ -74,17 +69,20 @@ const server = await startServer({
   // One at a time: whoever speaks to another conversation makes this one leave memory.
   runtime: { deltaEveryMs: 0, residentMax: 1 },
   drainMs: 600_000,
-  tools: async ({ blobs, log, notices }) => {
-    const assembled = await assembleTools({
-      dataDirectory,
-      environment,
-      blobs,
-      notices,
-      extend: (parts) => makeExtensions({ dataDirectory, environment, version, mcpServers: undefined, log }, parts)
-    })
-    return { ...assembled, close: () => new Promise(() => undefined) }
-  }
-})
+  writeLine: (line: string) => void process.stderr.write(`${line}\n`)
+}
+
+/** Conversations that close, and a stop that waits for them and does not hear of it. */
+const neverClosed = Layer.effect(
+  ConversationService,
+  Effect.map(ConversationService, (conversations) => {
+    const close = conversations.close.bind(conversations)
+    conversations.close = () => close().then(() => new Promise(() => undefined))
+    return conversations
+  })
+).pipe(Layer.provideMerge(ConversationService.layer(options.runtime)))
+
+const server = await startTestServer(options, { conversations: neverClosed })
 
 const block = (ms: number): void => {
   const untilMs = performance.now() + ms

@@ -1,7 +1,7 @@
 // Bytes that can be read in pieces: a file of the workspace or a blob. Memory holds one piece at a time, however large
 // the whole is.
 import { open } from "node:fs/promises"
-import type { BlobPort } from "../../Output.ts"
+import type { BlobPort } from "../../../contract/Blobs.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { readFlags, type Workspace } from "../Workspace.ts"

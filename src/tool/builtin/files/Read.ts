@@ -2,9 +2,9 @@
 // that is no text.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { BlobPort } from "../../../contract/Blobs.ts"
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
 import { defineTool } from "../../DefineTool.ts"
-import type { BlobPort } from "../../Output.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"

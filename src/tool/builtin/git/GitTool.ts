@@ -3,7 +3,7 @@
 import { isAbsolute, normalize } from "node:path"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { BlobPort } from "../../Output.ts"
+import type { BlobPort } from "../../../contract/Blobs.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure, told } from "../BuiltinErrors.ts"

@@ -1,10 +1,10 @@
 // The tool `bash`: a command in the sandbox, or in a shell session that stays between calls. Whatever a call started is
 // gone when the call is over, except in a session, which says at every look what still runs in it.
 import * as Effect from "effect/Effect"
+import type { BlobPort } from "../../../contract/Blobs.ts"
 import type { Access } from "../../../contract/ToolAccess.ts"
 import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import { defineTool } from "../../DefineTool.ts"
-import type { BlobPort } from "../../Output.ts"
 import { processOutput } from "../../Output.ts"
 import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"

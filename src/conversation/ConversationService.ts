@@ -1,0 +1,165 @@
+// The conversations of a process as services: made of the store, the models, the tools and the hooks of the graph, and
+// stopped with the scope. What goes wrong in them is written to the log of the server.
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { CommandRunner } from "../autonomy/CommandRunner.ts"
+import { MediaBlobs, OutputBlobs } from "../contract/Blobs.ts"
+import { ConversationAccess } from "../contract/ConversationAccess.ts"
+import { DurableNotices, type NoticeBus } from "../contract/DurableNotices.ts"
+import { LiveTexts } from "../contract/LiveText.ts"
+import { describeError, type Log, ServerLog } from "../contract/ServerLog.ts"
+import { ServerHooks } from "../hook/HookService.ts"
+import { ServerRules } from "../policy/PolicyFile.ts"
+import { AgentPrompts } from "../prompt/AgentPrompts.ts"
+import { ModelProviders } from "../provider/Registry.ts"
+import { Ids } from "../rune/IdSource.ts"
+import { Workspaces } from "../sandbox/Sandbox.ts"
+import { type Store, StoreService } from "../store/Store.ts"
+import { ToolRouter } from "../tool/ToolService.ts"
+import { Approvals } from "./Approvals.ts"
+import { ConversationStore } from "./ConversationStore.ts"
+import type { Conversations } from "./Conversations.ts"
+import { PromptView } from "./PromptView.ts"
+import { makeConversations, type RuntimeOptions } from "./Runtime.ts"
+import { snapshotPort } from "./SnapshotStore.ts"
+
+export type ConversationOptions = Partial<
+  Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax" | "limitDefaults">
+>
+
+type Needs =
+  | StoreService
+  | OutputBlobs
+  | MediaBlobs
+  | ModelProviders
+  | ToolRouter
+  | ServerHooks
+  | AgentPrompts
+  | CommandRunner
+  | Workspaces
+  | Ids
+  | LiveTexts
+  | DurableNotices
+  | ServerLog
+
+const pressureOf = ({ runelog }: Store): RuntimeOptions["pressure"] => ({
+  busy: () => runelog.busy,
+  ready: () => runelog.ready(),
+  rest: (conversationId) => runelog.rest(conversationId),
+  thinner: runelog
+})
+
+const reportsTo = (log: Log, notices: NoticeBus) =>
+  ({
+    onCrash: (conversation_id, work, cause) =>
+      log.write("error", "work crashed", { conversation_id, work, cause: describeError(Cause.squash(cause)) }),
+    onLoaded: (state) => notices.loaded(state),
+    onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
+    onSnapshotFailed: (conversation_id, cause) =>
+      log.write("warn", "no snapshot", { conversation_id, cause: describeError(cause) }),
+    onThinFailed: (conversation_id, cause) =>
+      log.write("warn", "a log was not thinned", { conversation_id, cause: describeError(cause) })
+  }) satisfies Partial<RuntimeOptions>
+
+const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions) {
+  const store = yield* StoreService
+  const outputs = yield* OutputBlobs
+  const media = yield* MediaBlobs
+  const { check, issue } = yield* Workspaces
+  const live = yield* LiveTexts
+  const made: RuntimeOptions = {
+    ...options,
+    ...reportsTo(yield* ServerLog, yield* DurableNotices),
+    store: store.runes,
+    pressure: pressureOf(store),
+    snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
+    keepOutput: (output) => outputs.keep(output),
+    keepMedia: (bytes, mediaType) => media.keep(bytes, mediaType),
+    registry: yield* ModelProviders,
+    tools: yield* ToolRouter,
+    hooks: (yield* ServerHooks).port,
+    prompts: yield* AgentPrompts,
+    workspaceCheck: check,
+    workspaceIssue: issue,
+    ids: yield* Ids,
+    clock: { nowMs: () => Date.now() },
+    onLive: (text) => live.tell(text)
+  }
+  const runner = yield* CommandRunner
+  return runner === undefined ? made : { ...made, runner }
+})
+
+export class ConversationService extends Context.Service<ConversationService, Conversations>()(
+  "echs/ConversationService"
+) {
+  static readonly layer = (
+    options: ConversationOptions
+  ): Layer.Layer<ConversationService | ConversationAccess, never, Needs> =>
+    Layer.effectContext(
+      Effect.gen(function* () {
+        const made = yield* runtimeOptions(options)
+        const conversations = yield* Effect.acquireRelease(
+          Effect.sync(() => makeConversations(made)),
+          (opened) => Effect.promise(() => opened.close())
+        )
+        yield* DurableNotices.listen({
+          name: "conversations",
+          // Not inside the append that found it.
+          refused: (cause, conversationId) => void setImmediate(() => conversations.stopWriting(cause, conversationId))
+        })
+        return Context.make(ConversationService, conversations).pipe(Context.add(ConversationAccess, conversations))
+      })
+    )
+}
+
+/** Stored conversations, in memory or not. */
+export class StoredConversations extends Context.Service<StoredConversations, ConversationStore>()(
+  "echs/StoredConversations"
+) {
+  static readonly layer: Layer.Layer<StoredConversations, never, StoreService | ConversationService | Ids> =
+    Layer.effect(
+      StoredConversations,
+      Effect.gen(function* () {
+        const parts = { store: yield* StoreService, conversations: yield* ConversationService, ids: yield* Ids }
+        return new ConversationStore({ ...parts, nowMs: () => Date.now() })
+      })
+    )
+}
+
+/** Takes the yes of a person to a call. */
+export class ApprovalService extends Context.Service<ApprovalService, Approvals>()("echs/ApprovalService") {
+  static readonly layer: Layer.Layer<
+    ApprovalService,
+    never,
+    ConversationService | ToolRouter | ServerRules | ServerLog
+  > = Layer.effect(
+    ApprovalService,
+    Effect.gen(function* () {
+      const log = yield* ServerLog
+      const { learn } = yield* ServerRules
+      const onNotLearned = (error: unknown): void =>
+        log.write("error", "a permission for good was not written down", { cause: describeError(error) })
+      const parts = { conversations: yield* ConversationService, tools: yield* ToolRouter }
+      return new Approvals({ ...parts, onNotLearned, ...(learn === undefined ? {} : { learn }) })
+    })
+  )
+}
+
+/** What models are told before and beside the messages. */
+export class PromptViewService extends Context.Service<PromptViewService, PromptView>()("echs/PromptViewService") {
+  static readonly layer: Layer.Layer<PromptViewService, never, ConversationService | AgentPrompts | ModelProviders> =
+    Layer.effect(
+      PromptViewService,
+      Effect.gen(function* () {
+        const conversations = yield* ConversationService
+        const { catalog } = yield* ModelProviders
+        return new PromptView({
+          state: (conversationId) => conversations.state(conversationId),
+          prompts: yield* AgentPrompts,
+          contextTokens: (model) => catalog.lookup(model).contextTokens
+        })
+      })
+    )
+}

@@ -1,0 +1,130 @@
+// The listener as a service: made of what operations use, open for as long as the scope. It stops in the order that loses
+// nothing: what is under way is answered, conversations stop where they are, what became durable is handed out, and then
+// everybody is told to come back later.
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { MediaBlobs } from "../contract/Blobs.ts"
+import { CallGates } from "../contract/CallGates.ts"
+import { DurableNotices } from "../contract/DurableNotices.ts"
+import { LiveTexts } from "../contract/LiveText.ts"
+import { ClientTools } from "../contract/RemoteTools.ts"
+import { ModelFacts, SandboxFacts, StoreFacts } from "../contract/ServerFacts.ts"
+import { ServerLog } from "../contract/ServerLog.ts"
+import { ServerReady } from "../contract/ServerReady.ts"
+import { StopRequest } from "../contract/StopRequest.ts"
+import {
+  ApprovalService,
+  ConversationService,
+  PromptViewService,
+  StoredConversations
+} from "../conversation/ConversationService.ts"
+import { Ids } from "../rune/IdSource.ts"
+import { limits } from "../wire/WireLimits.ts"
+import { HttpListener, type HttpListenerOptions } from "./HttpListener.ts"
+import { type Administration, TokenAdministration } from "./operations/Context.ts"
+
+export type ListenerOptions = Pick<HttpListenerOptions, "host" | "port" | "tokens" | "version"> &
+  Partial<
+    Pick<
+      HttpListenerOptions,
+      | "hostNames"
+      | "origins"
+      | "stalledMs"
+      | "helloWithinMs"
+      | "headersWithinMs"
+      | "pingEveryMs"
+      | "connectionsMax"
+      | "socketsMax"
+    >
+  >
+
+export class BindRefused extends Error {
+  override readonly name = "BindRefused"
+
+  constructor(host: string) {
+    super(`refusing to listen on ${host}: anybody on the network could come in; give a token of your own to allow it`)
+  }
+}
+
+const loopback: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
+export const defaultHost = "127.0.0.1"
+
+/** Throws BindRefused for an address that other machines reach: the token of the directory is for this one. */
+export const requireLoopback = (host = defaultHost): void => {
+  if (!loopback.has(host)) throw new BindRefused(host)
+}
+
+const operationServices = Effect.gen(function* () {
+  const ids = yield* Ids
+  const { defaultModel, sight } = yield* ModelFacts
+  const { beforePrompt } = yield* CallGates
+  const remoteTools = yield* ClientTools
+  return {
+    conversations: yield* ConversationService,
+    conversationStore: yield* StoredConversations,
+    approvals: yield* ApprovalService,
+    prompts: yield* PromptViewService,
+    attachments: { ...(yield* MediaBlobs), sight },
+    newId: () => ids.hex16(),
+    defaultModel,
+    ...(beforePrompt === undefined ? {} : { beforePrompt }),
+    ...(remoteTools === undefined ? {} : { remoteTools })
+  }
+})
+
+const administration = Effect.gen(function* () {
+  const tokens = yield* TokenAdministration
+  const request = yield* StopRequest
+  const stop: Administration["stop"] = (reason) => void Deferred.doneUnsafe(request, Effect.succeed(reason))
+  return tokens === undefined ? {} : { administration: { ...tokens, stop } }
+})
+
+const listen = Effect.fnUntraced(function* (options: ListenerOptions) {
+  const { figures, writeRefusal } = yield* StoreFacts
+  const sandbox = yield* SandboxFacts
+  const given: HttpListenerOptions = {
+    ...options,
+    ...(yield* administration),
+    services: yield* operationServices,
+    notices: yield* DurableNotices,
+    liveTexts: yield* LiveTexts,
+    log: yield* ServerLog,
+    sandbox,
+    writable: writeRefusal,
+    figures,
+    nowMs: () => Date.now(),
+    monotonicMs: () => performance.now()
+  }
+  return yield* Effect.tryPromise({ try: () => HttpListener.listen(given), catch: (error) => error as Error })
+})
+
+type Needs =
+  | Effect.Services<typeof operationServices>
+  | Effect.Services<typeof administration>
+  | StoreFacts
+  | SandboxFacts
+  | DurableNotices
+  | LiveTexts
+  | ServerLog
+  | ServerReady
+
+export class Listener extends Context.Service<Listener, HttpListener>()("echs/Listener") {
+  static readonly layer = (options: ListenerOptions): Layer.Layer<Listener, Error, Needs> =>
+    Layer.effect(
+      Listener,
+      Effect.gen(function* () {
+        const conversations = yield* ConversationService
+        const listener = yield* Effect.acquireRelease(listen(options), (opened) =>
+          Effect.promise(async () => {
+            await opened.quiesce(limits.answerWithinMs)
+            await conversations.close()
+            await opened.close()
+          })
+        )
+        yield* (yield* ServerReady).open
+        return listener
+      })
+    )
+}

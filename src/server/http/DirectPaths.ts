@@ -1,0 +1,13 @@
+// Where the endpoints are that are answered without the router. Plain text, so that a server to which only sockets and
+// these requests come never loads the router.
+
+export const directPaths = {
+  checkHealth: "/healthz",
+  callOperation: "/v1/rpc",
+  readRunes: "/v1/conversations/:conversation_id/runes",
+  followEvents: "/v1/conversations/:conversation_id/events"
+} as const
+
+/** The addresses of a path with parameters. */
+export const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll(".", "\\.").replace(/:\w+/g, "([^/]{1,80})").replace(/\*$/, ".*")}$`)

@@ -1,0 +1,30 @@
+// What the handlers of endpoints may use of the server.
+import type { Duplex } from "node:stream"
+import * as Context from "effect/Context"
+import type { Log } from "../../contract/ServerLog.ts"
+import type { Auth } from "../Auth.ts"
+import type { AttachmentPort, ConversationStore } from "../operations/Context.ts"
+import type { Operator } from "../operations/Operate.ts"
+import type { Metrics } from "../telemetry/Metrics.ts"
+
+/** `ok` is the one status with which everything can be asked for. */
+export interface Health {
+  readonly status: "ok" | "closing" | "read_only"
+  readonly version: string
+  readonly reason?: string
+}
+
+export interface HttpOptions {
+  readonly auth: Auth
+  readonly operator: Operator
+  readonly metrics: Metrics
+  readonly conversationStore: ConversationStore
+  readonly attachments?: AttachmentPort
+  readonly log: Log
+  readonly stalledMs: number
+  readonly health: () => Health
+  /** The socket belongs to somebody who is known. */
+  readonly onKnown: (socket: Duplex) => void
+}
+
+export class HttpParts extends Context.Service<HttpParts, HttpOptions>()("echs/http/HttpParts") {}

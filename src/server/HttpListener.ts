@@ -3,7 +3,10 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { setTimeout as sleep } from "node:timers/promises"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import { WebSocketServer } from "ws"
 import type { Channel } from "../contract/Channel.ts"
 import type { NoticeBus } from "../contract/DurableNotices.ts"
@@ -14,6 +17,7 @@ import { closeCodes } from "../wire/Codes.ts"
 import type { AnswerOf } from "../wire/Operations.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken } from "./Auth.ts"
+import { Condition } from "./Condition.ts"
 import { AllFeed } from "./feed/AllFeed.ts"
 import { Attention } from "./feed/AttentionFeed.ts"
 import { Feeds } from "./feed/Feeds.ts"
@@ -90,10 +94,10 @@ export class HttpListener {
   private readonly startedMs: number
   private hosts: ReadonlySet<string> = new Set()
   private readonly origins: ReadonlySet<string>
-  private pinger: NodeJS.Timeout | undefined
+  private readonly changed = new Condition()
   private names = 0
   private readonly stopListening: () => void
-  private closing: Promise<void> | undefined
+  private isClosing = false
 
   private constructor(options: HttpListenerOptions) {
     this.options = options
@@ -109,9 +113,10 @@ export class HttpListener {
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
-      if (this.closing === undefined) log.write("warn", "a conversation could not be read for its followers", fields)
+      if (!this.isClosing) log.write("warn", "a conversation could not be read for its followers", fields)
     }
-    const reading = { conversationStore, buffers: new PageBuffers(), monotonicMs }
+    const onQuiet = this.changed.notify
+    const reading = { conversationStore, buffers: new PageBuffers(), monotonicMs, onQuiet }
     this.topics = new Feeds({ ...reading, newName, onFailure })
     this.allFeed = new AllFeed({ ...reading, newName, onFailure })
     this.attention = new Attention({
@@ -173,15 +178,28 @@ export class HttpListener {
     }
   }
 
-  static async listen(options: HttpListenerOptions): Promise<HttpListener> {
-    const server = new HttpListener(options)
-    try {
-      await server.open()
-    } catch (error) {
-      server.stopListening()
-      throw error
-    }
-    return server
+  /** Listens for as long as the scope is open. */
+  static readonly open = (options: HttpListenerOptions): Effect.Effect<HttpListener, Error, Scope.Scope> =>
+    Effect.gen(function* () {
+      const server = new HttpListener(options)
+      yield* Effect.addFinalizer(() => server.close)
+      yield* server.listen
+      yield* server.every(options.pingEveryMs ?? limits.pingEveryMs, () => server.ping())
+      yield* server.every(limits.followAllQuietMs, () => server.allFeed.sweep())
+      return server
+    })
+
+  /** What is done again and again while the scope is open; what fails is told and tried again. */
+  private every(periodMs: number, run: () => void): Effect.Effect<void, never, Scope.Scope> {
+    const failed = (cause: Cause.Cause<never>) =>
+      this.options.log.write("error", "a periodic task failed", { cause: describeError(Cause.squash(cause)) })
+    return Effect.sync(run).pipe(
+      Effect.catchCause((cause) => Effect.sync(() => failed(cause))),
+      Effect.delay(periodMs),
+      Effect.repeat(Schedule.forever),
+      Effect.forkScoped,
+      Effect.asVoid
+    )
   }
 
   /** Tokens are taken up, and given up, at once. */
@@ -250,23 +268,24 @@ export class HttpListener {
       helloWithinMs,
       limits: { ...limits, socketsMax: this.socketsMax, connectionsMax: this.connectionsMax },
       onKnown: (stream) => this.unknown.known(stream),
+      onAnswered: this.changed.notify,
       onClosed: (connection) => {
         this.connections.delete(connection)
         this.options.services.remoteTools?.gone(connection)
+        this.changed.notify()
       }
     }
   }
 
-  private open(): Promise<void> {
-    const { host, hostNames, pingEveryMs = limits.pingEveryMs, port } = this.options
-    return new Promise((resolve, reject) => {
-      this.http.once("error", reject)
+  private get listen(): Effect.Effect<void, Error> {
+    const { host, hostNames, port } = this.options
+    return Effect.callback((resume) => {
+      const refused = (error: Error): void => resume(Effect.fail(error))
+      this.http.once("error", refused)
       this.http.listen({ host, port, backlog: 2048 }, () => {
-        this.http.off("error", reject)
+        this.http.off("error", refused)
         this.hosts = allowedHosts(host, this.port, hostNames)
-        this.pinger = setInterval(() => this.ping(), pingEveryMs)
-        this.pinger.unref()
-        resolve()
+        resume(Effect.void)
       })
     })
   }
@@ -292,6 +311,7 @@ export class HttpListener {
 
   private ping(): void {
     for (const connection of this.connections) connection.ping()
+    this.routes.beat()
   }
 
   private async request(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -312,7 +332,7 @@ export class HttpListener {
       this.metrics.count("door_refusals_total", { reason: verdict })
       return void stream.end(FORBIDDEN)
     }
-    if (this.closing !== undefined) return void stream.end(AWAY)
+    if (this.isClosing) return void stream.end(AWAY)
     if (urlOf(request).pathname !== "/ws") return void stream.end(NOT_FOUND)
     const { authorization } = request.headers
     const known = this.auth.byToken(bearerOf(authorization))
@@ -333,7 +353,7 @@ export class HttpListener {
   private health(): Health {
     const { version, writable } = this.options
     const reason = writable?.()
-    if (this.closing !== undefined) return { status: "closing", version }
+    if (this.isClosing) return { status: "closing", version }
     return reason === undefined ? { status: "ok", version } : { status: "read_only", version, reason }
   }
 
@@ -368,35 +388,27 @@ export class HttpListener {
     }
   }
 
-  /** Takes nobody new; resolves when the requests under way are answered, or when time is up. */
-  async quiesce(withinMs: number): Promise<void> {
-    this.http.close()
-    const untilMs = this.options.monotonicMs() + withinMs
-    const isBusy = (): boolean => [...this.connections].some(({ requestsInFlight }) => requestsInFlight > 0)
-    while (isBusy() && this.options.monotonicMs() < untilMs) await sleep(5)
+  /** Takes nobody new; done when the requests under way are answered, or when time is up. */
+  quiesce(withinMs: number): Effect.Effect<void> {
+    const isIdle = (): boolean => [...this.connections].every(({ requestsInFlight }) => requestsInFlight === 0)
+    return Effect.andThen(
+      Effect.sync(() => void this.http.close()),
+      this.changed.waitFor(isIdle, withinMs)
+    )
   }
 
   /** Hands out what is durable, tells everybody to come back later, and ends. Takes bounded time. */
-  close(): Promise<void> {
-    this.closing ??= this.closeNow()
-    return this.closing
-  }
-
-  private async closeNow(): Promise<void> {
-    const { monotonicMs } = this.options
-    const untilMs = monotonicMs() + limits.deliverWithinMs
-    while (!(this.topics.isQuiet && this.allFeed.isQuiet) && monotonicMs() < untilMs) await sleep(5)
+  private readonly close = Effect.gen({ self: this }, function* () {
+    this.isClosing = true
+    yield* this.changed.waitFor(() => this.topics.isQuiet && this.allFeed.isQuiet, limits.deliverWithinMs)
     this.stopListening()
-    clearInterval(this.pinger)
-    this.allFeed.close()
     this.http.close()
     this.routes.endStreams()
     for (const connection of this.connections) connection.close(closeCodes.goingAway, "the server goes away; come back")
-    const goodbyeMs = monotonicMs() + limits.goodbyeMs
-    while (this.connections.size > 0 && monotonicMs() < goodbyeMs) await sleep(5)
+    yield* this.changed.waitFor(() => this.connections.size === 0, limits.goodbyeMs)
     for (const connection of this.connections) connection.terminate()
     this.http.closeAllConnections()
-  }
+  })
 }
 
 const refusals = {

@@ -97,7 +97,7 @@ const listen = Effect.fnUntraced(function* (options: ListenerOptions) {
     nowMs: () => Date.now(),
     monotonicMs: () => performance.now()
   }
-  return yield* Effect.tryPromise({ try: () => HttpListener.listen(given), catch: (error) => error as Error })
+  return yield* HttpListener.open(given)
 })
 
 type Needs =
@@ -116,12 +116,13 @@ export class Listener extends Context.Service<Listener, HttpListener>()("echs/Li
       Listener,
       Effect.gen(function* () {
         const conversations = yield* ConversationService
-        const listener = yield* Effect.acquireRelease(listen(options), (opened) =>
-          Effect.promise(async () => {
-            await opened.quiesce(limits.answerWithinMs)
-            await conversations.close()
-            await opened.close()
-          })
+        const listener = yield* listen(options)
+        // Before the listener itself closes: what conversations still say is handed out.
+        yield* Effect.addFinalizer(() =>
+          Effect.andThen(
+            listener.quiesce(limits.answerWithinMs),
+            Effect.promise(() => conversations.close())
+          )
         )
         yield* (yield* ServerReady).open
         return listener

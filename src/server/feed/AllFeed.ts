@@ -94,16 +94,9 @@ export class AllFeed {
   private readonly options: AllFeedOptions
   private readonly groups = new Map<string, Group>()
   private readonly members = new WeakMap<Reader, Member>()
-  private readonly sweeper: NodeJS.Timeout
 
   constructor(options: AllFeedOptions) {
     this.options = options
-    this.sweeper = setInterval(() => this.sweep(), limits.followAllQuietMs)
-    this.sweeper.unref()
-  }
-
-  close(): void {
-    clearInterval(this.sweeper)
   }
 
   get isQuiet(): boolean {
@@ -316,7 +309,8 @@ export class AllFeed {
     if (this.groups.get(group.key) === group) this.groups.delete(group.key)
   }
 
-  private sweep(): void {
+  /** Lets go of conversations in which nothing happened for a while; asked for every so often. */
+  sweep(): void {
     const beforeMs = this.options.monotonicMs() - limits.followAllQuietMs
     for (const group of this.groups.values()) {
       // While a follower catches up, only its places say what it has had already.

@@ -23,6 +23,8 @@ export interface ConversationFeedOptions {
   readonly visibilityMax: number
   readonly buffers: PageBuffers
   readonly monotonicMs: () => number
+  /** Told when everybody may have everything. */
+  readonly onQuiet?: () => void
   /** Named in what is said about a gap, where readers follow many conversations under one name. */
   readonly conversationId?: string
   /** Whether a rune is for these readers; the body is its JSON. */
@@ -91,6 +93,7 @@ export class ConversationFeed {
     this.atHead.delete(reader)
     this.behind.delete(reader)
     if (this.behind.size === 0) this.pages.clear()
+    this.options.onQuiet?.()
   }
 
   /** The log has new durable runes. */
@@ -117,6 +120,7 @@ export class ConversationFeed {
     } finally {
       this.pumping = false
       this.pumpedMs = this.options.monotonicMs()
+      this.options.onQuiet?.()
     }
   }
 

@@ -23,6 +23,8 @@ export interface ReadingOptions {
   readonly conversationStore: ConversationStore
   readonly buffers: PageBuffers
   readonly monotonicMs: () => number
+  /** Told when a feed may have delivered everything. */
+  readonly onQuiet?: () => void
 }
 
 export interface FeedsOptions extends ReadingOptions {
@@ -44,7 +46,7 @@ export interface JoinRequest {
 
 /** How the readers of a conversation with this filter read it. */
 export const readingOf = (
-  { buffers, monotonicMs, conversationStore }: ReadingOptions,
+  { buffers, conversationStore, monotonicMs, onQuiet }: ReadingOptions,
   conversationId: string,
   filter: RuneFilter
 ): Omit<ConversationFeedOptions, "name" | "onFailure"> => {
@@ -57,6 +59,7 @@ export const readingOf = (
     visibilityMax: privacyRank[visibility],
     buffers,
     monotonicMs,
+    ...(onQuiet === undefined ? {} : { onQuiet }),
     accepts: acceptsFrame(filter)
   }
 }

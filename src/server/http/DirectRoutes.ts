@@ -42,6 +42,10 @@ export class DirectRoutes {
     return this.streams.size
   }
 
+  beat(): void {
+    for (const stream of this.streams) stream.beat()
+  }
+
   endStreams(): void {
     for (const stream of this.streams) stream.end()
   }

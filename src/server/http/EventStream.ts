@@ -118,7 +118,6 @@ export class EventStream {
   private readonly wanted: (frame: Frame) => boolean
   private readonly view: ViewEvents | undefined
   private readonly stopWatching: () => void
-  private readonly heartbeat: NodeJS.Timeout
   private readonly onEnd: () => void
   private cursor: number
   private running = false
@@ -139,8 +138,6 @@ export class EventStream {
     request.response.flushHeaders()
     request.response.on("close", () => this.end())
     this.stopWatching = request.conversationStore.watch(request.conversationId, () => this.wake())
-    this.heartbeat = setInterval(() => this.beat(), limits.pingEveryMs)
-    this.heartbeat.unref()
     this.wake()
   }
 
@@ -148,12 +145,12 @@ export class EventStream {
     if (this.ended) return
     this.ended = true
     this.stopWatching()
-    clearInterval(this.heartbeat)
     if (this.sink.isOpen()) this.request.response.end()
     this.onEnd()
   }
 
-  private beat(): void {
+  /** A line that readers ignore, so that nobody in between takes silence for the end. */
+  beat(): void {
     if (this.sink.isOpen() && hasRoom(this.sink)) this.sink.write(Buffer.from(": still here\n\n"))
   }
 

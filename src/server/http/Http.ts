@@ -26,6 +26,11 @@ export class Http {
     return this.direct.eventStreams
   }
 
+  /** Shows readers of events that the server is still there. */
+  beat(): void {
+    this.direct.beat()
+  }
+
   endStreams(): void {
     this.direct.endStreams()
   }

@@ -32,6 +32,8 @@ export interface ConnectionHost {
   readonly limits: Readonly<Record<string, number>>
   /** The stream belongs to somebody who is known. */
   readonly onKnown: (stream: Duplex) => void
+  /** A request has its answer. */
+  readonly onAnswered: () => void
   readonly onClosed: (connection: Connection) => void
 }
 
@@ -255,11 +257,9 @@ export class Connection {
       follow: ({ fields, op }) => subscriptions.perform(op, fields)
     })
     this.inFlight -= 1
-    if (outcome._tag === "Failed") {
-      this.fail(request.id, outcome.error)
-      return
-    }
-    this.send(JSON.stringify({ id: request.id, ok: outcome.ok }))
+    if (outcome._tag === "Failed") this.fail(request.id, outcome.error)
+    else this.send(JSON.stringify({ id: request.id, ok: outcome.ok }))
+    this.host.onAnswered()
   }
 }
 

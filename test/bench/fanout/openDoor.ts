@@ -1,4 +1,7 @@
 // The store, the runtime and the door as production puts them together, with the parts in hand.
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import { Channel } from "#src/contract/Channel.ts"
 import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
@@ -40,7 +43,8 @@ export const openDoor = async (directory: string) => {
     deltaEveryMs: 0
   })
   const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
-  const server = await HttpListener.listen({
+  const scope = Scope.makeUnsafe()
+  const opening = HttpListener.open({
     notices,
     liveTexts: new Channel(() => undefined),
     host: "127.0.0.1",
@@ -64,9 +68,10 @@ export const openDoor = async (directory: string) => {
     monotonicMs: () => performance.now(),
     figures: () => ({})
   })
+  const server = await Effect.runPromise(Scope.provide(opening, scope))
   const close = async (): Promise<void> => {
     await conversations.close()
-    await server.close()
+    await Effect.runPromise(Scope.close(scope, Exit.void))
     await store.close()
   }
   return { store, conversations, server, close }

@@ -272,7 +272,6 @@ describe("a follower of everything", () => {
   })
 
   it("gets no rune twice of a conversation that was quiet while the rest of it was caught up with", async () => {
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
     const { clock, allFeed, fake, follow, grow } = newWorld({ one: 3, two: 30 })
     const rest = Promise.withResolvers<void>()
     fake.held.set("two", rest.promise)
@@ -280,7 +279,7 @@ describe("a follower of everything", () => {
     await until(() => idsOf(sink, "one").length === 3, [sink])
     // The rest takes longer than a quiet conversation is remembered.
     clock.nowMs += limits.followAllQuietMs + 1
-    vi.advanceTimersByTime(limits.followAllQuietMs)
+    allFeed.sweep()
     grow("one")
     await until(() => idsOf(sink, "one").includes(4), [sink])
     rest.resolve()
@@ -289,10 +288,9 @@ describe("a follower of everything", () => {
     expect(idsOf(sink, "two")).toEqual(upTo(30))
     // Afterwards a quiet one is let go of, and begins where its next rune is.
     clock.nowMs += limits.followAllQuietMs + 1
-    vi.advanceTimersByTime(limits.followAllQuietMs)
+    allFeed.sweep()
     grow("one")
     await until(() => idsOf(sink, "one").includes(5), [sink])
     expect(idsOf(sink, "one")).toEqual(upTo(5))
-    allFeed.close()
   })
 })

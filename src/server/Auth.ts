@@ -76,7 +76,12 @@ export class Auth {
   }
 
   private forgetExpired(): void {
-    for (const [key, ticket] of this.tickets) if (ticket.expiresMs <= this.nowMs()) this.tickets.delete(key)
+    const nowMs = this.nowMs()
+    // All are valid for the same time, so the oldest come first.
+    for (const [key, { expiresMs }] of this.tickets) {
+      if (expiresMs > nowMs) return
+      this.tickets.delete(key)
+    }
   }
 }
 

@@ -27,7 +27,9 @@ export interface RemoteTools {
   readonly register: (
     conversationId: string,
     owner: Owner,
-    tools: ReadonlyArray<unknown>
+    tools: ReadonlyArray<unknown>,
+    /** The calls of the conversation that have no result. */
+    open: ReadonlyArray<Pick<ConversationState["calls"][number], "call_id" | "tool_name" | "origin">>
   ) => RegistryAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: AnswerOf<"tool.register">["waiting"] }>
   readonly result: (
     conversationId: string,

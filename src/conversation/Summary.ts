@@ -108,5 +108,10 @@ export const openCallsOf = ({ calls, head, session }: ConversationState) => ({
   status: session.status,
   open: calls
     .filter((call) => call.result === null)
-    .map((call) => ({ call_id: call.call_id, tool_name: call.tool_name, arguments: call.arguments }))
+    .map(({ arguments: input, call_id, origin, tool_name }) => ({
+      call_id,
+      tool_name,
+      arguments: input,
+      ...(origin === undefined ? {} : { origin })
+    }))
 })

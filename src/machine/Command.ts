@@ -38,6 +38,8 @@ export interface ToolFacts {
   readonly mutating: boolean
   readonly timeout_ms?: number
   readonly provenance?: string
+  /** Whose tool it is, where a client runs it. */
+  readonly origin?: string
 }
 
 /** One piece of a model's answer as the provider gave it. */

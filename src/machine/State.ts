@@ -156,6 +156,8 @@ export interface MutableCall {
   mutating: boolean
   timeout_ms: number | null
   provenance: string | null
+  /** Whose tool it is, where a client runs it. */
+  origin?: string
   /** What the model wrote was no arguments: there is nothing to run. */
   unreadable?: true
   status: ToolStatus

@@ -89,8 +89,14 @@ class Router implements ToolPort {
   readonly facts = (state: ConversationState, agentId: AgentId, toolName: string) => {
     const tool = this.find(state, agentId, toolName)
     if (tool === undefined) return undefined
-    const { effect_class, mutating, provenance, timeout_ms } = tool
-    return { effect_class, mutating, provenance, ...(timeout_ms === undefined ? {} : { timeout_ms }) }
+    const { effect_class, mutating, origin, provenance, timeout_ms } = tool
+    return {
+      effect_class,
+      mutating,
+      provenance,
+      ...(timeout_ms === undefined ? {} : { timeout_ms }),
+      ...(provenance !== "remote" || origin === undefined ? {} : { origin })
+    }
   }
 
   readonly authorize = (state: ConversationState, call: CallState, asking?: Asking): Effect.Effect<Authorization> => {

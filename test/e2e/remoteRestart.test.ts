@@ -148,6 +148,35 @@ const expectFirst = async (socket: Socket, answer: Json, outcome: Json): Promise
   }
 }
 
+it("is answered by nobody else when the server has started again", { timeout: 60_000 }, async () => {
+  const dataDirectory = servers.directory()
+  const ada = "ada-ada-ada-ada-ada-ada"
+  const options = { scenarios: pays, dataDirectory, tokens: [{ name: "ada", role: "operator" as const, token: ada }] }
+  const first = await servers.open(options)
+  const owner = await first.connect()
+  const id = await follow(first, owner, { model: "scripted/it", policy: { mode: "full_access" } })
+  await owner.ok("tool.register", { conversation_id: id, tools: [pay] })
+  await owner.ok("message.post", { conversation_id: id, content: "pay" })
+  const call_id = payload(await owner.rune("tool.started"))["call_id"]
+  await first.close()
+  const second = await servers.open(options)
+  const stranger = await second.connect(ada)
+  const refused = await stranger.error("tool.register", { conversation_id: id, tools: [pay] })
+  expect(refused).toMatchObject({ code: "invalid_state" })
+  expect(refused.message).toMatch(/^pay: call_1 waits for a result of a client of /)
+  expect((await stranger.error("tool.result", { conversation_id: id, call_id, output: "not mine" })).code).toBe(
+    "invalid_state"
+  )
+  const back = await second.connect()
+  await back.ok("subscribe", { conversation_id: id })
+  await back.ok("tool.register", { conversation_id: id, tools: [pay] })
+  await back.ok("tool.result", { conversation_id: id, call_id, output: "mine" })
+  await back.rune("turn.completed")
+  // Its name is free again once nothing of it waits.
+  await back.ok("tool.register", { conversation_id: id, tools: [] })
+  await stranger.ok("tool.register", { conversation_id: id, tools: [pay] })
+})
+
 describe("a result that comes again", { timeout: 60_000 }, () => {
   it.each([
     ["a word", "paid"],

@@ -82,7 +82,8 @@ const planCall = (item: CallItem, callId: CallId, around: Surroundings): Planned
       mutating: facts.mutating,
       ...(facts.timeout_ms === undefined ? {} : { timeout_ms: facts.timeout_ms }),
       ...(item.provider_call_id === undefined ? {} : { provider_call_id: item.provider_call_id }),
-      ...(facts.provenance === undefined ? {} : { provenance: facts.provenance })
+      ...(facts.provenance === undefined ? {} : { provenance: facts.provenance }),
+      ...(facts.origin === undefined ? {} : { origin: facts.origin })
     },
     ...(refusal === undefined ? {} : { refusal })
   }

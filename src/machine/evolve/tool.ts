@@ -51,6 +51,7 @@ const newCall = (rune: RuneOf<"tool.call">): MutableCall => ({
   mutating: rune.payload.mutating,
   timeout_ms: rune.payload.timeout_ms ?? null,
   provenance: rune.payload.provenance ?? null,
+  ...(rune.payload.origin === undefined ? {} : { origin: rune.payload.origin }),
   ...(rune.payload.arguments_text === undefined ? {} : { unreadable: true })
 })
 

@@ -71,7 +71,9 @@ export const toolKinds = [
       mutating: Schema.Boolean,
       timeout_ms: Schema.optionalKey(Ordinal),
       provider_call_id: Schema.optionalKey(Schema.String),
-      provenance: Schema.optionalKey(Schema.String)
+      provenance: Schema.optionalKey(Schema.String),
+      /** Whose tool it is, where a client runs it: nobody else answers for the call, also after a restart. */
+      origin: Schema.optionalKey(Schema.String)
     })
   }),
   defineKind("tool.approval_requested", {

@@ -52,8 +52,13 @@ const registerTools: Handler<"tool.register"> = ({ conversation_id: id, tools: w
     const { head, open, status } = yield* tell(id, openCallsOf)
     if (over.has(status)) return yield* new InvalidState(`the conversation is ${status}`, { state: status })
     // After the look: whatever started since then waits, or follows from that event on.
-    const { tools: names, waiting } = yield* accepted(tools.register(id, owner, wanted))
-    return { event_id: head, tools: names, open: open.filter((call) => names.includes(call.tool_name)), waiting }
+    const { tools: names, waiting } = yield* accepted(tools.register(id, owner, wanted, open))
+    return {
+      event_id: head,
+      tools: names,
+      open: open.filter((call) => names.includes(call.tool_name)).map(({ origin: _, ...call }) => call),
+      waiting
+    }
   })
 
 interface RemoteAnswer {

@@ -51,6 +51,22 @@ export interface RemoteToolRegistryOptions {
   readonly returnWithinMs?: number
 }
 
+type OpenCall = Pick<CallState, "call_id" | "tool_name" | "origin">
+
+const originOf = (principal: string): string => `a client of ${principal}`
+
+/** After a restart nobody holds the tool of a call that waits; its name stays with whoever had it. */
+const waitsForOther = (
+  { principal }: RemoteOwner,
+  specs: ReadonlyArray<RemoteSpec>,
+  open: ReadonlyArray<OpenCall>
+): Extract<RegistryAnswer<unknown>, { _tag: "Refused" }> | undefined => {
+  const isOther = ({ origin, tool_name: toolName }: OpenCall): boolean =>
+    origin !== undefined && origin !== originOf(principal) && specs.some(({ name }) => name === toolName)
+  const call = open.find(isOther)
+  return call && refused("invalid_state", `${call.tool_name}: ${call.call_id} waits for a result of ${call.origin}`)
+}
+
 const title = "is run by a client of the server, on its machine"
 
 export class RemoteToolRegistry implements ToolSource {
@@ -68,11 +84,12 @@ export class RemoteToolRegistry implements ToolSource {
   register(
     conversationId: string,
     owner: RemoteOwner,
-    values: ReadonlyArray<unknown>
+    values: ReadonlyArray<unknown>,
+    open: ReadonlyArray<OpenCall> = []
   ): RegistryAnswer<{ readonly tools: ReadonlyArray<string>; readonly waiting: ReadonlyArray<WaitingCall> }> {
     const specs = specsOf(values)
     if (typeof specs === "string") return refused("bad_request", specs)
-    const problem = this.problemWith(conversationId, owner, specs)
+    const problem = this.problemWith(conversationId, owner, specs) ?? waitsForOther(owner, specs, open)
     if (problem !== undefined) return problem
     const names = new Set(specs.map(({ name }) => name))
     this.withdraw(conversationId, owner, names)
@@ -138,6 +155,8 @@ export class RemoteToolRegistry implements ToolSource {
     if (!isOwner && holder.connection === undefined && holder.principal === owner.principal)
       return refused("invalid_state", `register ${toolName} on this connection before you answer for it`)
     if (!isOwner) return refused("unauthorized", `${callId} is for the connection that registered its tool`)
+    if (call.origin !== undefined && call.origin !== originOf(holder.principal))
+      return refused("unauthorized", `${callId} is for ${call.origin}`)
     if (!this.isAsApproved(call, holder))
       return refused("invalid_state", `${toolName} is not defined as it was when ${callId} was approved`)
     if (call.status !== "executing" || call.attempt === 0)
@@ -191,7 +210,7 @@ export class RemoteToolRegistry implements ToolSource {
     return {
       ...spec,
       provenance: "remote",
-      ...(principal === undefined ? { isUnknown: true } : { origin: `a client of ${principal}` }),
+      ...(principal === undefined ? { isUnknown: true } : { origin: originOf(principal) }),
       access: () => ({}),
       preview: (input) => Effect.succeed({ title: `${spec.name} ${title}`, detail: JSON.stringify(input, null, 2) }),
       run: (input, context) => promisedOutcome(context, (signaled) => this.run(spec, input, signaled))

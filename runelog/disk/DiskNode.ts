@@ -186,17 +186,22 @@ const entryExists = async (fileSystem: FileSystem, path: string): Promise<boolea
  */
 const makeDirectory = async (fileSystem: FileSystem, path: string): Promise<string | undefined> => {
   const make = (): Promise<void> => done((callback) => fileSystem.mkdir(path, { mode: 0o700 }, callback))
+  /** Somebody else may make the same directories at the same time: what is there already is as good. */
+  const makeIn = async (topmost: string | undefined): Promise<string | undefined> => {
+    try {
+      await make()
+      return topmost ?? path
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error
+      await refuseFile(fileSystem, path, error)
+      return topmost
+    }
+  }
   try {
-    await make()
-    return path
+    return await makeIn(undefined)
   } catch (error) {
-    if (codeOf(error) === "EEXIST") return await refuseFile(fileSystem, path, error)
     if (codeOf(error) !== "ENOENT" || dirname(path) === path) throw error
-    const topmost = await makeDirectory(fileSystem, dirname(path))
-    // The parent was there, so that is not what is missing.
-    if (topmost === undefined) throw error
-    await make()
-    return topmost
+    return await makeIn(await makeDirectory(fileSystem, dirname(path)))
   }
 }
 

@@ -293,6 +293,16 @@ describe.each(subjects)("%s", (_name, make) => {
       expect(await disk.makeDirectory(at("a/b"))).toBeUndefined()
     })
 
+    it("makes the same directories for many at once", async () => {
+      for (let round = 0; round < 50; round++) {
+        const path = at(`many/${round}/of/them`)
+        const made = await Promise.all(Array.from({ length: 6 }, () => disk.makeDirectory(path)))
+        expect(await disk.exists(path)).toBe(true)
+        // Whoever made something is told where it begins, and has to make that durable.
+        expect(made.filter((top) => top !== undefined).length).toBeGreaterThan(0)
+      }
+    })
+
     it("does not make a directory where a file is", async () => {
       await put(disk, at("a"), "x")
       await expect(disk.makeDirectory(at("a"))).rejects.toEqual(code("EEXIST"))

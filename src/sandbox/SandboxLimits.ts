@@ -23,9 +23,12 @@ export const sandboxLimits = {
   gitFileBytesMax: 65_536,
   /** Sockets of services that are hidden one by one, beyond the directories that hold most of them. */
   socketsMax: 128,
-  /** Files of the system that are looked at for those that are not for everybody, how often, and how many are hidden. */
-  searchedMax: 60_000,
+  /** Files of the system that are looked at for those that are not for everybody; directories beyond them are hidden. */
+  searchedMax: 200_000,
+  /** How long a look holds at least, and how many times as long as it took. */
   searchAgainMs: 60_000,
+  searchRest: 30,
+  /** Paths that are hidden for this; where there are more, the directories around them are. */
   privatesMax: 128,
   /** What the sandbox says about itself when it could not be made. */
   complaintBytesMax: 4_096,

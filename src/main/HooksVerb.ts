@@ -2,13 +2,13 @@
 // that exactly this content may run.
 import { join, resolve } from "node:path"
 import { showRows } from "../cli/Pages.ts"
-import { visible } from "../cli/render/Exact.ts"
 import { exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
 import { makeVerb, UsageError } from "../cli/VerbSpec.ts"
 import { distrustFile, openFile, readTrusted, trustContent } from "../config/HookFiles.ts"
 import type { HookOrigin } from "../hook/Definition.ts"
 import { hashOf, workspacePlaces } from "../hook/HookFiles.ts"
 import { parseHooks } from "../hook/Parse.ts"
+import { visible } from "../present/VisibleText.ts"
 
 export interface HooksVerbParts {
   readonly dataDirectory: (flag: string | undefined) => string

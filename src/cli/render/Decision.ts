@@ -2,8 +2,9 @@
 // asked and what allowing it for longer would mean. Headings stand further left than anything that is quoted below them,
 // so that no argument can pass for one.
 import type { ApprovalItem } from "../../client/Client.ts"
+import { beyondAscii, visible, visibleJson } from "../../present/VisibleText.ts"
 import type { Terminal } from "../Verb.ts"
-import { beyondAscii, roomIn, textRows, valueRows, visible, visibleJson, wordRows } from "./Exact.ts"
+import { roomIn, textRows, valueRows, wordRows } from "./Exact.ts"
 import { moment } from "./Text.ts"
 
 const quoteIndent = "    "

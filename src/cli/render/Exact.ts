@@ -1,6 +1,7 @@
 // Text that hides nothing: what somebody decides about is shown so that its exact characters can be read back. What a
 // terminal would obey, swallow, reorder or draw as nothing is written as an escape (`\x1b`, `\u{202e}`, `\\`); lines are
 // wrapped, never cut. A new line of a text begins with "│", the rest of a wrapped one with "┆".
+import { pieces, visible, visibleJson } from "../../present/VisibleText.ts"
 import { widthOf } from "./Text.ts"
 
 const newLine = "│ "
@@ -12,63 +13,6 @@ const escapedSpace = "\\x20"
 /** Levels that are named one by one; what lies deeper is shown as JSON. */
 const depthMax = 8
 const inlineCharsMax = 200
-const marksMax = 2
-
-const isDrawn = /^[\p{L}\p{N}\p{P}\p{S}]$/u
-const isIgnorable = /^\p{Default_Ignorable_Code_Point}$/u
-const isMark = /^[\p{Mn}\p{Mc}]$/u
-const takesMarks = /^(?!\p{Script=Latin})\p{L}$/u
-/** A symbol that has no ink. */
-const brailleBlank = "\u2800"
-
-const named: Readonly<Record<string, string>> = { "\\": "\\\\", "\t": "\\t", "\r": "\\r", "\n": "\\n" }
-
-const escaped = (character: string): string => {
-  const code = character.codePointAt(0) ?? 0
-  const hex = code.toString(16)
-  return named[character] ?? (code < 0x100 ? `\\x${hex.padStart(2, "0")}` : `\\u{${hex}}`)
-}
-
-const isPlain = (character: string): boolean =>
-  character.length === 1 && character >= " " && character <= "~" && character !== "\\"
-
-const isVisible = (character: string): boolean =>
-  isPlain(character) || (isDrawn.test(character) && !isIgnorable.test(character) && character !== brailleBlank)
-
-/** The pieces that a line may be wrapped between: what is shown of one character, with the marks that belong to it. */
-const pieces = (text: string): Array<string> => {
-  const found: Array<string> = []
-  let marksLeft = 0
-  for (const character of text) {
-    if (isPlain(character)) {
-      found.push(character)
-      marksLeft = 0
-    } else if (marksLeft > 0 && isMark.test(character) && !isIgnorable.test(character)) {
-      found.push(`${found.pop() ?? ""}${character}`)
-      marksLeft -= 1
-    } else {
-      const isShown = character !== "\\" && isVisible(character)
-      found.push(isShown ? character : escaped(character))
-      marksLeft = isShown && takesMarks.test(character) ? marksMax : 0
-    }
-  }
-  return found
-}
-
-/** On one line, every character visible, so that the text can be read back. */
-export const visible = (text: string): string => pieces(text).join("")
-
-/** JSON in which every character is visible. */
-export const visibleJson = (value: unknown): string =>
-  [...(JSON.stringify(value) ?? "null")]
-    .map((character) =>
-      character === "\\" || isVisible(character)
-        ? character
-        : [...character.matchAll(/[\s\S]/g)]
-            .map(([unit]) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-            .join("")
-    )
-    .join("")
 
 /** Rows of at most so many columns; a space that would end one, and so be seen by nobody, is an escape. */
 const wrap = (parts: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
@@ -163,17 +107,4 @@ export const valueRows = (value: unknown, columns: number): ReadonlyArray<string
     else rows.push(...jsonRows(`${name} = ${visibleJson(place.value)}`, columns))
   }
   return rows
-}
-
-const namedMax = 12
-
-/** Characters that are shown as they are and may look like others: which ones; nothing when there are none. */
-export const beyondAscii = (text: string): string => {
-  const found = new Set([...text].filter((character) => character > "~" && isVisible(character)))
-  if (found.size === 0) return ""
-  const names = [...found]
-    .slice(0, namedMax)
-    .map((one) => `${one} U+${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`)
-  const more = found.size > namedMax ? `, and ${found.size - namedMax} more` : ""
-  return `${names.join(", ")}${more}`
 }

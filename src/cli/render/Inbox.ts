@@ -1,8 +1,8 @@
 // A question of the inbox: who asks, what exactly would run, and at its end how to answer it.
 import type { ApprovalItem } from "../../client/Client.ts"
+import { visible } from "../../present/VisibleText.ts"
 import type { Terminal } from "../Verb.ts"
 import { decisionRows } from "./Decision.ts"
-import { visible } from "./Exact.ts"
 
 const howTo = ({ call_id: callId, conversation_id: id, tool_name: tool }: ApprovalItem): string =>
   tool === "ask_user" ? `echs approve ${id} ${callId} --answer TEXT` : `echs approve ${id} ${callId}`

@@ -16,6 +16,7 @@ import { limits } from "./ConversationLimits.ts"
 import type { Conversations } from "./Conversations.ts"
 import { type EndedCall, endedCall } from "./EndedCall.ts"
 import type { Page, RawPage, RawRequest } from "./Reading.ts"
+import { stateAt } from "./StateAt.ts"
 import { type WindowFigures, windowFigures } from "./Window.ts"
 
 export interface ConversationStoreParts {
@@ -129,6 +130,14 @@ export class ConversationStore {
   /** How a call ended, as the log tells from an event on; nothing when it does not know the call. */
   endedCall(conversationId: string, callId: string, from: number): Promise<EndedCall | undefined> {
     return endedCall(this.parts.store.runes.pagesNow(conversationId, { after: from - 1 }), callId)
+  }
+
+  /** The state right after an event that is durable. */
+  async stateAt(conversationId: string, atEventId: number): Promise<ConversationState> {
+    const head = await this.head(conversationId)
+    if (head === 0) throw new ConversationUnknown({ conversation_id: conversationId })
+    const pages = this.parts.store.runes.pagesNow(conversationId, { after: 0 })
+    return stateAt(conversationId as ConversationId, pages, Math.min(atEventId, head))
   }
 
   watch(conversationId: string, listener: () => void): () => void {

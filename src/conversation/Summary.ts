@@ -38,6 +38,7 @@ export const agentSummary = (state: ConversationState, agent: AgentState) => ({
   turns: agent.turns,
   tool_calls: agent.tool_calls,
   usage: shownUsage(agent.usage),
+  budget: agent.budget,
   last_error: agent.last_error,
   failed_runs: failedRuns(agent)
 })
@@ -90,6 +91,7 @@ export const summaryOf = (state: ConversationState) => ({
   agents: state.agents.map((agent) => agentSummary(state, agent)),
   agents_alive: aliveAgents(state).length,
   working: hasOpenRequest(state),
+  budget: state.session.config.budget ?? null,
   pending_approvals: approvalItems(state),
   usage: shownUsage(state.usage),
   cost_usd: costUsd(state.usage),

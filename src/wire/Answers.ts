@@ -112,6 +112,7 @@ export const AgentItem = Struct({
   turns: Count,
   tool_calls: Count,
   usage: UsageTotals,
+  budget: NullOr(Budget),
   last_error: NullOr(Struct({ ...ErrorInfo.fields, event_id: Count })),
   /** Calls and hook runs of earlier turns that did not go well: `tool.retry` and `hook.retry` take them. */
   failed_runs: List(
@@ -190,6 +191,7 @@ export const ConversationSummary = Struct({
   agents: List(AgentItem),
   agents_alive: Count,
   working: Schema.Boolean,
+  budget: NullOr(Budget),
   pending_approvals: List(ApprovalItem),
   cost_usd: NullOr(Amount),
   tool_calls: Count,

@@ -21,6 +21,8 @@ export const limits = {
   helloBytesMax: 4_096,
   ticketValidMs: 30_000,
   ticketsMax: 1_024,
+  /** How long a browser stays signed in after its last visit. */
+  sessionValidMs: 604_800_000,
   /** Bytes of a socket that may wait for the reader before it gets no more. */
   socketBytesMax: 262_144,
   /** A reader that takes nothing for this long is closed; it resumes from its cursor. */

@@ -23,6 +23,7 @@ const runDemo = async (
     variables: process.env,
     version: "0",
     localEndpoint: async () => undefined,
+    prepareDemo: async (workspace) => ({ goal: "nothing", workspace }),
     verify: async () => "missing"
   })
   if (options.interruptAfterMs !== undefined) setTimeout(terminal.interrupt, options.interruptAfterMs)

@@ -127,6 +127,7 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "conversation.fork": { ...conversation, at_event_id: 3 },
     "message.post": { ...conversation, content: "more" },
     "goal.submit": { ...conversation, goal: "a goal" },
+    "goal.demo": {},
     "plan.approve": plan,
     "plan.reject": plan,
     "plan.cancel": plan,

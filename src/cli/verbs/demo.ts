@@ -1,10 +1,10 @@
 // `echs demo`: starts a real server process, submits a goal with parallel workers, kills the server with kill -9 in the
 // middle of a sentence, and proves that the goal is met and nothing was lost. Needs no key and no network; works in a
 // temporary directory that it removes.
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Client, type Endpoint, NoServer, RequestFailed, SentAway } from "../../client/Client.ts"
+import { Client, type Endpoint, type Fields, NoServer, RequestFailed, SentAway } from "../../client/Client.ts"
 import { compare } from "../demo/Compare.ts"
 import { ServerFailed, type ServerProcess, startServerProcess } from "../demo/ServerProcess.ts"
 import { readAll, Story } from "../demo/Story.ts"
@@ -19,6 +19,8 @@ export interface DemoParts {
   readonly variables: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly localEndpoint: (dataDirectory: string) => Promise<Endpoint | undefined>
+  /** Lays out the workspace of the demo's goal; answers with the goal to submit. */
+  readonly prepareDemo: (workspace: string) => Promise<Fields<"goal.submit">>
   readonly verify: (dataDirectory: string) => Promise<VerifyReport | "missing">
 }
 
@@ -38,19 +40,6 @@ export interface DemoReport {
 }
 
 const timeoutMs = 60_000
-const goal = "Write the menu of the café. check.sh says when it is complete."
-
-const check = `# A menu is complete when it has a heading and at least four dishes with their prices.
-head -n 1 "$1" | grep -q 'of the day' && test "$(grep -c '[0-9]$' "$1")" -ge 4 && echo "the menu is complete"
-`
-
-/** Files of the menu are written without asking; commands need an approval. */
-const policy = {
-  mode: "auto",
-  rules: [
-    { decision: "allow", tool: ["write_file", "edit_file"], path: ["menu/**"], access: "write", uncontained: true }
-  ]
-} as const
 
 export const make = (parts: DemoParts): Verb =>
   makeVerb({
@@ -124,22 +113,14 @@ class Stage {
 
   async play(): Promise<DemoReport> {
     this.title()
-    await mkdir(this.workspace)
-    await mkdir(join(this.workspace, "menu"))
-    await writeFile(join(this.workspace, "check.sh"), check)
+    const goal = await this.options.parts.prepareDemo(this.workspace)
     this.server = await this.start()
     this.say("good", "▸", `a server listens on ${this.server.url}, process ${this.server.pid}`)
     this.client = await Client.connect({
       endpoint: () => this.options.parts.localEndpoint(this.dataDirectory),
       client: { name: "echs demo", version: this.options.parts.version }
     })
-    const { conversation_id: id } = await this.client.call("goal.submit", {
-      goal,
-      title: "demo",
-      model: "scripted/demo-goal",
-      workspace: this.workspace,
-      policy
-    })
+    const { conversation_id: id } = await this.client.call("goal.submit", goal)
     return this.follow(this.client, id)
   }
 

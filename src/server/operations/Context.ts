@@ -11,7 +11,7 @@ import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
 import type { WindowFigures as WindowSchema } from "../../wire/Answers.ts"
-import type { AnswerOf, Role } from "../../wire/Operations.ts"
+import type { AnswerOf, FieldsOf, Role } from "../../wire/Operations.ts"
 
 type WindowFigures = (typeof WindowSchema)["Encoded"]
 
@@ -70,6 +70,8 @@ export interface ConversationStore {
   readonly restore: (conversationId: string, idempotency?: IdempotencyOf) => Promise<{ readonly event_id: number }>
   readonly fork: (request: ForkQuery) => Promise<{ readonly conversation_id: string; readonly event_id: number }>
   readonly read: (conversationId: string, request: ReadRequest) => Promise<Page>
+  /** The state right after an event. */
+  readonly stateAt: (conversationId: string, atEventId: number) => ReturnType<Conversations["state"]>
   /** The same as it lies in the log, in the caller's buffer and unfiltered; nothing when it has to be read as a page. */
   readonly readRaw: (conversationId: string, request: RawRequest) => Promise<RawPage | undefined>
   /** Conversations in which something happened at or after a time. */
@@ -123,6 +125,8 @@ export interface OperationContext {
   readonly attachments?: AttachmentPort
   /** Has a say about messages and goals before they are taken. */
   readonly beforePrompt?: PromptGate
+  /** Lays out the workspace of the demo and answers with its goal; absent where there is none. */
+  readonly prepareDemo?: () => Promise<FieldsOf<"goal.submit">>
   readonly principal: Principal
   /** The connection that asks, known by identity alone; absent where there is none. */
   readonly connection?: object | undefined

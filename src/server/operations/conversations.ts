@@ -48,7 +48,10 @@ export const conversationHandlers: HandlersOf<"conversation"> = {
     })),
   "conversation.list": ({ limit = 50, ...query }) =>
     using(({ conversationStore }) => conversationStore.list({ ...query, limit: Math.min(limit, limits.listMax) })),
-  "conversation.get": ({ conversation_id: id }) => tell(id, summaryOf),
+  "conversation.get": ({ at_event_id: at, conversation_id: id }) =>
+    at === undefined
+      ? tell(id, summaryOf)
+      : using(async ({ conversationStore }) => summaryOf(await conversationStore.stateAt(id, at))),
   "conversation.prompt": ({ agent_id: agentId, conversation_id: id }) =>
     using(({ prompts }) => prompts.show(id, agentId)),
   "conversation.pause": ({ conversation_id: id, reason = askedFor }) => change(id, { _tag: "Pause", reason }),

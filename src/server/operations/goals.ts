@@ -22,7 +22,7 @@ import {
 } from "./CurrentOperation.ts"
 import { type CreateFields, createConversation, newConversationId } from "./conversations.ts"
 import { idFor } from "./NewIds.ts"
-import { BadRequest } from "./OperationErrors.ts"
+import { BadRequest, InvalidState } from "./OperationErrors.ts"
 
 type GoalFields = FieldsOf<"goal.submit">
 type Step = Extract<Command, { readonly _tag: "AdvancePlan" }>["step"]
@@ -98,6 +98,13 @@ const submitGoal: Handler<"goal.submit"> = (fields) =>
     return { conversation_id: conversationId, plan_id: planId, event_id }
   })
 
+const submitDemo: Handler<"goal.demo"> = () =>
+  Effect.gen(function* () {
+    const { prepareDemo } = yield* CurrentOperation
+    if (prepareDemo === undefined) return yield* new InvalidState("this server has no demo")
+    return yield* submitGoal(yield* attempt(prepareDemo))
+  })
+
 const advance = (fields: PlanFields, step: Step): Operating<AnswerOf<"plan.approve">> => {
   const { conversation_id: id, plan_id, revision } = fields
   return change(id, { _tag: "AdvancePlan", plan_id, step, ...(revision === undefined ? {} : { revision }) })
@@ -105,6 +112,7 @@ const advance = (fields: PlanFields, step: Step): Operating<AnswerOf<"plan.appro
 
 export const goalHandlers: HandlersOf<"goal" | "plan"> = {
   "goal.submit": submitGoal,
+  "goal.demo": submitDemo,
   "plan.approve": (fields) =>
     CurrentOperation.use(({ channel, principal }) => {
       const payload = { plan_id: fields.plan_id, approver: principal.name, channel }

@@ -45,9 +45,13 @@ export const conversationOperations = [
     name: "conversation.get",
     role: "viewer",
     mutates: false,
-    input: conversation,
+    input: {
+      ...conversation,
+      /** As it was right after this event. */
+      at_event_id: optional(Ordinal)
+    },
     answer: ConversationSummary,
-    about: "The conversation at a glance."
+    about: "The conversation at a glance; with `at_event_id`, as it was right after that event."
   }),
   defineOperation({
     name: "conversation.prompt",

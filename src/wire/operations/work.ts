@@ -39,6 +39,14 @@ export const workOperations = [
     about: "Names a conversation, or takes the fields of `conversation.create` for a new one."
   }),
   defineOperation({
+    name: "goal.demo",
+    role: "operator",
+    mutates: true,
+    input: {},
+    answer: Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
+    about: "Submits the goal of `echs demo`, played by a scripted model in a temporary directory: no key, no network."
+  }),
+  defineOperation({
     name: "plan.approve",
     role: "operator",
     mutates: true,

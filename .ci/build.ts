@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { bundlePage } from "./page.ts"
 
 interface Manifest {
   readonly name: string
@@ -34,7 +35,15 @@ const writeManifest = (): void => {
   writeFileSync(join(outDirectory, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
+/** The page, as `src/main/PageFiles.ts` looks for it. */
+const writePage = async (): Promise<void> => {
+  mkdirSync(join(outDirectory, "page"))
+  for (const { base64, path } of await bundlePage())
+    writeFileSync(join(outDirectory, "page", path), Buffer.from(base64, "base64"))
+}
+
 rmSync(outDirectory, { recursive: true, force: true })
 mkdirSync(outDirectory)
 compile()
 writeManifest()
+await writePage()

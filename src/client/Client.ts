@@ -10,6 +10,7 @@ import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { readingOperations } from "./ReadingOperations.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
 import { type AttentionUpdate, attention, type LinkSource, type TailOptions, tail } from "./Subscription.ts"
+import { requestTicket, type Ticket } from "./Ticket.ts"
 import { type ClientTool, type RegisteredTools, type ToolHost, ToolRegistration } from "./Tools.ts"
 import { type Uploaded, upload } from "./Upload.ts"
 import type { Answer, Fields, OperationName, TailItem, Welcome } from "./Wire.ts"
@@ -20,6 +21,7 @@ export { clientLimits } from "./ClientLimits.ts"
 export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"
+export type { Ticket } from "./Ticket.ts"
 export type { ClientTool, RegisteredTools, ToolAnswer, ToolCallInfo } from "./Tools.ts"
 export type { Uploaded } from "./Upload.ts"
 export type * from "./Wire.ts"
@@ -129,10 +131,20 @@ export class Client {
 
   /** Bytes of an image or a file for a message to name: `{ type: "image", blob }`. For what is too large for a message. */
   async upload(bytes: Uint8Array): Promise<Uploaded> {
+    return upload(await this.endpoint(), bytes)
+  }
+
+  /** A ticket with which a browser begins a session as this client's principal, and where. */
+  async ticket(): Promise<Ticket & { readonly url: string }> {
+    const endpoint = await this.endpoint()
+    return { ...(await requestTicket(endpoint)), url: endpoint.url }
+  }
+
+  private async endpoint(): Promise<Endpoint> {
     const { endpoint } = this.options
     const where = typeof endpoint === "function" ? await endpoint() : endpoint
-    if (where === undefined) throw new NoServer("", "there is no server to upload to")
-    return upload(where, bytes)
+    if (where === undefined) throw new NoServer("", "no server is known")
+    return where
   }
 
   /** The conversation rune by rune, across restarts of the server, each exactly once and in order. */

@@ -28,3 +28,11 @@ export const socketUrl = (url: string): string => {
   if (parsed.pathname === "/" || parsed.pathname === "") parsed.pathname = "/ws"
   return parsed.href
 }
+
+/** An address of the same server over HTTP, however it was written. */
+export const httpUrl = (url: string, path: string): URL => {
+  const parsed = new URL(path, url)
+  if (parsed.protocol === "ws:") parsed.protocol = "http:"
+  if (parsed.protocol === "wss:") parsed.protocol = "https:"
+  return parsed
+}

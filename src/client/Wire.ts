@@ -106,5 +106,7 @@ export interface Welcome {
   readonly protocol: number
   readonly server: string
   readonly principal: string
+  /** What the principal may do; a server before roles says nothing. */
+  readonly role?: "viewer" | "operator" | "admin"
   readonly limits?: Readonly<Record<string, number>>
 }

@@ -7,6 +7,7 @@ import { CommandRunner } from "../autonomy/CommandRunner.ts"
 import { helperNames, helperTools } from "../autonomy/HelperTools.ts"
 import { worktreeJanitor } from "../autonomy/WorktreeJanitor.ts"
 import { DataDirectory } from "../config/DataDirectory.ts"
+import { prepareDemoAnywhere } from "../config/DemoGoal.ts"
 import { descriptorLimit, descriptorPlan } from "../config/Descriptors.ts"
 import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
 import { readToken, tokenAdministration } from "../config/LocalServer.ts"
@@ -83,13 +84,15 @@ const hooksOf = ({ dataDirectory, environment }: AgentOptions) =>
 const listenerOf = (options: ServeOptions) =>
   Layer.unwrap(
     Effect.map(DataDirectory, ({ token }) => {
-      const { door, host = defaultHost, hostNames, origins, port = defaultPort, tokens = [], version } = options
+      const { door, host = defaultHost, hostNames, origins, page, port = defaultPort, tokens = [], version } = options
       const { connectionsMax, socketsMax } = descriptorPlan(descriptorLimit())
       const named = tokens.map((one) => namedToken(one.name, one.role, one.token))
       return Listener.layer({
         ...{ host, port, version, connectionsMax, socketsMax },
         ...(hostNames === undefined ? {} : { hostNames }),
         ...(origins === undefined ? {} : { origins }),
+        ...(page === undefined ? {} : { page }),
+        prepareDemo: prepareDemoAnywhere,
         ...door,
         tokens: [namedToken("local", "admin", token), ...named]
       })

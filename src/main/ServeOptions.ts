@@ -35,6 +35,8 @@ export interface ServeOptions extends AgentOptions, ProvidersOptions {
   readonly hostNames?: ReadonlyArray<string>
   /** Pages of others that may use this server from a browser. */
   readonly origins?: ReadonlyArray<string>
+  /** What a browser is shown at "/". */
+  readonly page?: ListenerOptions["page"]
   /** How long new conversations wait out an outage, in a turn and while a goal is pursued, unless they say so. */
   readonly llmRetryMs?: number | undefined
   readonly llmRetryGoalMs?: number | undefined

@@ -9,6 +9,7 @@ import { secretsIn } from "../rune/Secrets.ts"
 import { BindRefused } from "../server/Listener.ts"
 import { startWatchdog } from "../server/telemetry/Watchdog.ts"
 import { limits } from "../wire/WireLimits.ts"
+import { pageFiles } from "./PageFiles.ts"
 import { type RunningServer, startServer } from "./Serve.ts"
 import type { ServeOptions } from "./ServeOptions.ts"
 
@@ -52,6 +53,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     hostNames,
     origins,
     logLevel,
+    page: pageFiles(),
     version: parts.version,
     key: (variable) => parts.environment.variables[variable],
     environment: parts.environment,

@@ -7,6 +7,7 @@ import type { CompletionsParts } from "../cli/verbs/completions.ts"
 import type { ConfigParts } from "../cli/verbs/config.ts"
 import type { DemoParts } from "../cli/verbs/demo.ts"
 import type { DoctorParts } from "../cli/verbs/doctor.ts"
+import type { OpenParts } from "../cli/verbs/open.ts"
 import type { PolicyParts } from "../cli/verbs/policy.ts"
 import type { RepairParts } from "../cli/verbs/repair.ts"
 import type { ReplayParts } from "../cli/verbs/replay.ts"
@@ -21,6 +22,7 @@ export type VerbParts = RemoteParts &
   ChatParts &
   ReplayParts &
   PolicyParts &
+  OpenParts &
   ConfigParts &
   TokenParts &
   DoctorParts &
@@ -56,6 +58,8 @@ export const makeVerbParts = (start: {
     ...settingsParts(directory),
     command: [process.execPath, start.launcher],
     variables: environment.variables,
+    openBrowser: async (url) => (await import("./Browser.ts")).openBrowser(url, environment.variables),
+    prepareDemo: async (workspace) => (await import("../config/DemoGoal.ts")).prepareDemo(workspace),
     verify: verifyDirectory,
     repair: async (data, plan) => (await import("./RepairData.ts")).repairData(data, plan),
     examine: async (flag) => {

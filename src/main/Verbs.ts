@@ -19,6 +19,7 @@ const lines: ReadonlyArray<Line> = [
   ["demo", "show what ECHS does, in a few seconds: no key, no network", () => import("../cli/verbs/demo.ts")],
   ["serve", "run the server on a data directory until it is stopped", () => import("./ServeVerb.ts")],
   ["server", "start, stop or show the server in the background", () => import("../cli/verbs/server.ts")],
+  ["open", "show the page of the server in the browser", () => import("../cli/verbs/open.ts")],
   ["goal", "submit a goal to the server and follow it", () => import("../cli/verbs/goal.ts")],
   ["plan", "show, approve, reject or cancel the plan of a goal", () => import("../cli/verbs/plan.ts")],
   ["chat", "chat with an agent at the terminal", () => import("../cli/verbs/chat.ts")],

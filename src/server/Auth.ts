@@ -1,7 +1,8 @@
 // Who may come in. Tokens are compared in constant time and kept only as digests; a browser gets a ticket instead, good
-// for one connection and thirty seconds. Host and Origin are checked before anything else, so that a page of
+// for one use and thirty seconds, and turns it into a session: a value signed with the digest of the token it came from,
+// so that it survives a restart of the server and ends with its token. Host and Origin are checked before anything else, so that a page of
 // somebody else's, or a name that was made to point here, gets no further than the door.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Role } from "../wire/Operations.ts"
 import { limits } from "../wire/WireLimits.ts"
 import type { Principal } from "./operations/Context.ts"
@@ -75,6 +76,27 @@ export class Auth {
     return known !== undefined && known.expiresMs > this.nowMs() ? known.principal : undefined
   }
 
+  /** What a browser keeps in a cookie to be this principal; nothing where the principal has no token any more. */
+  issueSession(principal: Principal): { readonly session: string; readonly expires_ms: number } | undefined {
+    const token = this.tokens.find(({ name }) => name === principal.name)
+    if (token === undefined) return undefined
+    const expiresMs = this.nowMs() + limits.sessionValidMs
+    const body = `${Buffer.from(token.name).toString("base64url")}.${expiresMs}.${randomBytes(9).toString("base64url")}`
+    return { session: `${body}.${signatureOf(token, body).toString("base64url")}`, expires_ms: expiresMs }
+  }
+
+  bySession(session: string | undefined): Principal | undefined {
+    if (session === undefined || session.length > 1024) return undefined
+    const at = session.lastIndexOf(".")
+    const body = session.slice(0, Math.max(0, at))
+    const signature = Buffer.from(session.slice(at + 1), "base64url")
+    const [name = "", expires = ""] = body.split(".")
+    if (!(Number(expires) > this.nowMs())) return undefined
+    const named = Buffer.from(name, "base64url").toString()
+    const signed = this.tokens.find((token) => token.name === named && isSignature(signature, signatureOf(token, body)))
+    return signed === undefined ? undefined : { name: signed.name, role: signed.role }
+  }
+
   private forgetExpired(): void {
     const nowMs = this.nowMs()
     // All are valid for the same time, so the oldest come first.
@@ -84,6 +106,12 @@ export class Auth {
     }
   }
 }
+
+const signatureOf = ({ digest }: NamedToken, body: string): Buffer =>
+  createHmac("sha256", digest).update(`echs session ${body}`).digest()
+
+const isSignature = (given: Buffer, expected: Buffer): boolean =>
+  given.length === expected.length && timingSafeEqual(given, expected)
 
 export const bearerOf = (header: string | undefined): string | undefined => {
   const match = header === undefined ? null : /^Bearer +([^\s]+)$/i.exec(header)

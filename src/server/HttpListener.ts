@@ -28,6 +28,7 @@ import { answerPage } from "./http/CrossOrigin.ts"
 import { Http } from "./http/Http.ts"
 import { answerJson, urlOf } from "./http/HttpAnswer.ts"
 import type { Health } from "./http/HttpParts.ts"
+import { type PageFiles, principalOfCookie } from "./http/Page.ts"
 import type { Administration, Principal } from "./operations/Context.ts"
 import { Operator, type Services } from "./operations/Operate.ts"
 import { ClientSocket, Connection, type ConnectionHost } from "./socket/Connection.ts"
@@ -51,6 +52,8 @@ export interface HttpListenerOptions {
   readonly services: Omit<Services, "about" | "administration" | "figures" | "nowMs">
   /** What holds commands; absent on a server without them. */
   readonly sandbox?: AnswerOf<"server.info">["sandbox"]
+  /** What a browser gets at "/"; nothing where it is absent. */
+  readonly page?: PageFiles
   readonly version: string
   readonly log: Log
   readonly nowMs: () => number
@@ -148,6 +151,7 @@ export class HttpListener {
       metrics: this.metrics,
       conversationStore,
       ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
+      ...(options.page === undefined ? {} : { page: options.page }),
       log,
       stalledMs,
       health: () => this.health(),
@@ -335,7 +339,7 @@ export class HttpListener {
     if (this.isClosing) return void stream.end(AWAY)
     if (urlOf(request).pathname !== "/ws") return void stream.end(NOT_FOUND)
     const { authorization } = request.headers
-    const known = this.auth.byToken(bearerOf(authorization))
+    const known = this.auth.byToken(bearerOf(authorization)) ?? principalOfCookie(this.auth, request)
     if (authorization !== undefined && known === undefined) return void stream.end(UNAUTHORIZED)
     if (known !== undefined) this.unknown.known(stream)
     ;(stream as Socket).setNoDelay?.(true)

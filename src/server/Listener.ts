@@ -23,13 +23,14 @@ import {
 import { Ids } from "../rune/IdSource.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { HttpListener, type HttpListenerOptions } from "./HttpListener.ts"
-import { type Administration, TokenAdministration } from "./operations/Context.ts"
+import { type Administration, type OperationContext, TokenAdministration } from "./operations/Context.ts"
 
 export type ListenerOptions = Pick<HttpListenerOptions, "host" | "port" | "tokens" | "version"> &
   Partial<
     Pick<
       HttpListenerOptions,
       | "hostNames"
+      | "page"
       | "origins"
       | "stalledMs"
       | "helloWithinMs"
@@ -38,7 +39,10 @@ export type ListenerOptions = Pick<HttpListenerOptions, "host" | "port" | "token
       | "connectionsMax"
       | "socketsMax"
     >
-  >
+  > & {
+    /** Lays out the workspace of the demo and answers with its goal. */
+    readonly prepareDemo?: OperationContext["prepareDemo"]
+  }
 
 export class BindRefused extends Error {
   override readonly name = "BindRefused"
@@ -81,13 +85,13 @@ const administration = Effect.gen(function* () {
   return tokens === undefined ? {} : { administration: { ...tokens, stop } }
 })
 
-const listen = Effect.fnUntraced(function* (options: ListenerOptions) {
+const listen = Effect.fnUntraced(function* ({ prepareDemo, ...options }: ListenerOptions) {
   const { figures, writeRefusal } = yield* StoreFacts
   const sandbox = yield* SandboxFacts
   const given: HttpListenerOptions = {
     ...options,
     ...(yield* administration),
-    services: yield* operationServices,
+    services: { ...(yield* operationServices), ...(prepareDemo === undefined ? {} : { prepareDemo }) },
     notices: yield* DurableNotices,
     liveTexts: yield* LiveTexts,
     log: yield* ServerLog,

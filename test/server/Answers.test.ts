@@ -180,6 +180,8 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     const { sub } = await client.call("subscribe", { conversation_id: "*", after: "tail" })
     await client.call("unsubscribe", { sub })
     await client.call("harness.list")
+    const { conversation_id: demo } = await client.call("goal.demo")
+    await client.call("conversation.close", { conversation_id: demo })
     await client.call("server.info")
     // No server has outside agents yet, and a tool waits for its retry too short a time to be asked for: their answers
     // are those of every other change.

@@ -42,11 +42,20 @@ export const entryPoints: ReadonlyArray<string> = [
   "src/main.ts",
   "src/main/Embed.ts",
   "src/client/Client.ts",
+  "src/dashboard/main.tsx",
   "runelog/Runelog.ts"
 ]
 
-/** Areas that are plain code by decision: the log engine, the pure machines, the vocabulary, the client and the command. */
-export const plainAreas: ReadonlySet<string> = new Set(["runelog", "machine", "rune", "client", "cli"])
+/** Areas that are plain code by decision: the log engine, the pure machines, the vocabulary, the client, the command and the page. */
+export const plainAreas: ReadonlySet<string> = new Set([
+  "runelog",
+  "machine",
+  "rune",
+  "client",
+  "cli",
+  "present",
+  "dashboard"
+])
 
 const ports = ["rune", "machine"]
 const effects = ["store", "provider", "tool", "hook", "budget", "sandbox", "policy"]
@@ -77,8 +86,10 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   wire: ["rune"],
   server: ["conversation", "rune", "wire", "contract"],
   client: ["rune", "wire"],
-  cli: ["client"],
-  dashboard: ["client"],
+  // How things are shown, to whoever decides about them: written once for the terminal and the page.
+  present: [],
+  cli: ["client", "present"],
+  dashboard: ["client", "present"],
   main: [everything]
 }
 
@@ -118,6 +129,8 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/main/DoctorTools.ts",
       // Opens the log of a server in the background.
       "src/main/BackgroundServer.ts",
+      // Reads the page that the package brings.
+      "src/main/PageFiles.ts",
       // Writes to standard error while the main thread cannot.
       "src/server/telemetry/WatchdogThread.ts"
     ]
@@ -135,6 +148,10 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/main/BackgroundServer.ts",
       // Asks programs for their versions.
       "src/main/Doctor.ts",
+      // Opens the browser.
+      "src/main/Browser.ts",
+      // Bundles the page of a checkout.
+      "src/main/PageFiles.ts",
       // A thread that watches the main one.
       "src/server/telemetry/Watchdog.ts",
       "src/server/telemetry/WatchdogThread.ts"
@@ -164,6 +181,7 @@ export const permissions: ReadonlyArray<Permission> = [
   { reaches: "a database", modules: ["node:sqlite"], allowed: ["src/store/"] },
   { reaches: "a checksum", modules: ["@node-rs/crc32"], allowed: ["runelog/Crc32c.ts"] },
   { reaches: "the check of arguments", modules: ["ajv"], allowed: ["src/tool/Arguments.ts"] },
+  { reaches: "a browser's document", modules: ["preact", "@preact/signals"], allowed: ["src/dashboard/"] },
   { reaches: "a provider", modules: ["openai"], allowed: ["src/provider/openai/"] },
   { reaches: "a provider", modules: ["@anthropic-ai/sdk"], allowed: ["src/provider/anthropic/"] }
 ]

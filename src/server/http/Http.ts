@@ -10,6 +10,7 @@ import { directPaths } from "./DirectPaths.ts"
 import { DirectRoutes } from "./DirectRoutes.ts"
 import { answerError, answerJson, urlOf } from "./HttpAnswer.ts"
 import type { HttpOptions } from "./HttpParts.ts"
+import { beginSession, endSession, isPagePath, principalOfCookie, sendPageFile, sessionPath } from "./Page.ts"
 import type { Routes } from "./Router.ts"
 
 export class Http {
@@ -51,13 +52,25 @@ export class Http {
   private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = urlOf(request)
     if (url.pathname === directPaths.checkHealth) return this.checkHealth(request, response)
-    const principal = this.options.auth.byToken(bearerOf(request.headers.authorization))
+    if (await this.servesPage(url, request, response)) return
+    const { auth } = this.options
+    const principal = auth.byToken(bearerOf(request.headers.authorization)) ?? principalOfCookie(auth, request)
+    if (url.pathname === sessionPath && request.method === "POST")
+      return beginSession(auth, principal, request, response)
+    if (url.pathname === sessionPath && request.method === "DELETE") return endSession(request, response)
     if (principal !== undefined) {
       this.options.onKnown(request.socket)
       const answered = this.direct.answer({ request, response, principal, url })
       if (answered !== undefined) return answered
     }
     return this.throughRouter(request, response, url, principal)
+  }
+
+  private async servesPage(url: URL, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    const { page } = this.options
+    const isRead = request.method === "GET" || request.method === "HEAD"
+    if (page === undefined || !isRead || !isPagePath(url.pathname)) return false
+    return sendPageFile(page, url.pathname, request, response)
   }
 
   /** Loaded with the first request for it: most servers talk over sockets, and start without. */

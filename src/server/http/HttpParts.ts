@@ -6,6 +6,7 @@ import type { Auth } from "../Auth.ts"
 import type { AttachmentPort, ConversationStore } from "../operations/Context.ts"
 import type { Operator } from "../operations/Operate.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
+import type { PageFiles } from "./Page.ts"
 
 /** `ok` is the one status with which everything can be asked for. */
 export interface Health {
@@ -20,6 +21,8 @@ export interface HttpOptions {
   readonly metrics: Metrics
   readonly conversationStore: ConversationStore
   readonly attachments?: AttachmentPort
+  /** The files of the page; absent where there is none. */
+  readonly page?: PageFiles
   readonly log: Log
   readonly stalledMs: number
   readonly health: () => Health

@@ -1,0 +1,2 @@
+// What the bundler resolves and the compiler does not know.
+declare module "*.css" {}

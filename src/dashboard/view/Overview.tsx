@@ -1,0 +1,226 @@
+// The server at a glance: what its conversations do, what the last day came to, how the providers are, and how the server
+// itself is. Charts are drawn from its own figures.
+import { useEffect } from "preact/hooks"
+import { day, type Figures, followOverview, overviewFailure, recent, type Sample, samples } from "../data/Overview.ts"
+import { addressOf } from "../data/Route.ts"
+import { numberOf, objectOf } from "../state/Payload.ts"
+import { safeText } from "../state/Safe.ts"
+import { bytes, duration, money, shortNumber, wholeNumber } from "../state/Words.ts"
+import { Banner, Chip, type Tone, toneOfConversation } from "./Bits.tsx"
+
+const chart = { width: 240, height: 48 } as const
+
+const Spark = ({ label, values }: { readonly label: string; readonly values: ReadonlyArray<number> }) => {
+  const top = Math.max(1e-9, ...values)
+  const points = values.map(
+    (value, at) =>
+      `${((at / Math.max(1, values.length - 1)) * chart.width).toFixed(1)},${(chart.height - 2 - (value / top) * (chart.height - 4)).toFixed(1)}`
+  )
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${chart.width} ${chart.height}`}
+      role="img"
+      aria-label={label}
+      preserveAspectRatio="none"
+    >
+      {points.length < 2 ? null : (
+        <>
+          <polygon points={`0,${chart.height} ${points.join(" ")} ${chart.width},${chart.height}`} />
+          <polyline points={points.join(" ")} />
+        </>
+      )}
+    </svg>
+  )
+}
+
+const Tile = ({
+  name,
+  now,
+  values
+}: {
+  readonly name: string
+  readonly now: string
+  readonly values: ReadonlyArray<number>
+}) => (
+  <div class="card tile">
+    <span class="quiet small">{name}</span>
+    <span class="figure">{now}</span>
+    <Spark label={`${name} over the last minutes`} values={values} />
+  </div>
+)
+
+const perSecond = (all: ReadonlyArray<Sample>, name: string): ReadonlyArray<number> =>
+  all.slice(1).map((sample, at) => {
+    const before = all[at]
+    if (before === undefined) return 0
+    const change = numberOf(sample.figures[name]) - numberOf(before.figures[name])
+    return Math.max(0, change / ((sample.atMs - before.atMs) / 1000))
+  })
+
+const valuesOf = (all: ReadonlyArray<Sample>, name: string): ReadonlyArray<number> =>
+  all.map(({ figures }) => numberOf(figures[name]))
+
+const Live = () => {
+  const all = samples.value
+  const rates = perSecond(all, "log_batches_total")
+  const last: Figures = all.at(-1)?.figures ?? {}
+  return (
+    <section class="tiles" aria-label="Server">
+      <Tile name="Commits to the log" now={`${(rates.at(-1) ?? 0).toFixed(1)} /s`} values={rates} />
+      <Tile
+        name="Memory"
+        now={bytes(numberOf(last["process_resident_bytes"]))}
+        values={valuesOf(all, "process_resident_bytes")}
+      />
+      <Tile name="Connections" now={wholeNumber(numberOf(last["connections"]))} values={valuesOf(all, "connections")} />
+      <Tile
+        name="Conversations in memory"
+        now={`${wholeNumber(numberOf(last["conversations_resident"]))} of ${wholeNumber(numberOf(last["conversations"]))}`}
+        values={valuesOf(all, "conversations_resident")}
+      />
+    </section>
+  )
+}
+
+const order: ReadonlyArray<Tone> = ["person", "failed", "running", "waiting", "paused", "idle", "closed"]
+
+const States = () => {
+  const counts = new Map<Tone, number>()
+  for (const { attention, state } of recent.value) {
+    const [tone] = toneOfConversation(state, attention)
+    counts.set(tone, (counts.get(tone) ?? 0) + 1)
+  }
+  const words: Readonly<Record<Tone, string>> = {
+    person: "need you",
+    failed: "failed",
+    running: "running",
+    waiting: "waiting",
+    paused: "paused",
+    idle: "idle",
+    closed: "closed",
+    done: "done"
+  }
+  const shown = order.filter((tone) => (counts.get(tone) ?? 0) > 0)
+  return (
+    <section class="card stack" aria-label="Conversations by state">
+      <h2>Conversations by state</h2>
+      <div class="stacked" aria-hidden="true">
+        {shown.map((tone) => (
+          <span key={tone} class={`part ${tone}`} style={{ flexGrow: counts.get(tone) ?? 0 }} />
+        ))}
+      </div>
+      <div class="row wrap">
+        {shown.map((tone) => (
+          <Chip key={tone} tone={tone} word={`${counts.get(tone) ?? 0} ${words[tone]}`} />
+        ))}
+      </div>
+      <p class="quiet small">of the {wholeNumber(recent.value.length)} that changed last</p>
+    </section>
+  )
+}
+
+const Spending = () => {
+  const all = [...recent.value]
+    .map((item) => ({ item, tokens: item.usage.input_tokens + item.usage.output_tokens }))
+    .sort((one, other) => (other.item.usage.usd ?? 0) - (one.item.usage.usd ?? 0) || other.tokens - one.tokens)
+    .slice(0, 8)
+  const top = Math.max(1, ...all.map(({ tokens }) => tokens))
+  return (
+    <section class="card stack" aria-label="Where the tokens went">
+      <h2>Where the tokens went</h2>
+      <ul class="stack tight">
+        {all.map(({ item, tokens }) => (
+          <li key={item.conversation_id} class="bar-row">
+            <a class="cut" href={addressOf("conversation", item.conversation_id)}>
+              {safeText(item.title) || item.conversation_id}
+            </a>
+            <span class="bar-track" aria-hidden="true">
+              <span style={{ width: `${(tokens / top) * 100}%` }} />
+            </span>
+            <span class="quiet small number">
+              {shortNumber(tokens)} · {item.usage.usd === null ? "–" : money(item.usage.usd)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const Day = () => {
+  const figures = day.value ?? {}
+  const usage = objectOf(figures["usage"])
+  const rows: ReadonlyArray<readonly [string, string]> = [
+    ["cost", money(figures["cost_usd"] as number | null | undefined)],
+    ["tokens in", shortNumber(numberOf(usage["input_tokens"]))],
+    ["tokens out", shortNumber(numberOf(usage["output_tokens"]))],
+    [
+      "turns",
+      `${wholeNumber(numberOf(figures["turns_completed"]))} completed, ${wholeNumber(numberOf(figures["turns_failed"]))} failed`
+    ],
+    ["tool results", wholeNumber(numberOf(figures["tool_results"]))],
+    ["runes", wholeNumber(numberOf(figures["runes"]))]
+  ]
+  return (
+    <section class="card stack" aria-label="Last 24 hours">
+      <h2>Last 24 hours</h2>
+      <dl class="facts">
+        {rows.map(([name, value]) => (
+          <>
+            <dt key={`${name} name`}>{name}</dt>
+            <dd key={name}>{value}</dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  )
+}
+
+const Providers = () => {
+  const last: Figures = samples.value.at(-1)?.figures ?? {}
+  const providers = Object.entries(objectOf(last["providers"]))
+  return (
+    <section class="card stack" aria-label="Providers">
+      <h2>Providers</h2>
+      {providers.length === 0 ? <p class="quiet">None was asked yet.</p> : null}
+      <ul class="stack tight">
+        {providers.map(([name, value]) => {
+          const { circuit, failures, held } = objectOf(value)
+          const isClosed = circuit === "closed"
+          return (
+            <li key={name} class="row">
+              <span class="grow">{safeText(name)}</span>
+              <span class="quiet small">
+                {numberOf(failures)} failures in a row, {numberOf(held)} calls held
+              </span>
+              <Chip tone={isClosed ? "done" : "failed"} word={isClosed ? "healthy" : `circuit ${String(circuit)}`} />
+            </li>
+          )
+        })}
+      </ul>
+      <p class="quiet small">Up for {duration(numberOf(last["uptime_ms"]))}</p>
+    </section>
+  )
+}
+
+export const Overview = () => {
+  useEffect(followOverview, [])
+  return (
+    <section class="wide-pane" aria-label="Overview">
+      <header class="pane-head">
+        <h1>Overview</h1>
+      </header>
+      <div class="pane-body padded">
+        {overviewFailure.value === "" ? null : <Banner tone="failure">{overviewFailure.value}</Banner>}
+        <div class="overview">
+          <Live />
+          <States />
+          <Day />
+          <Spending />
+          <Providers />
+        </div>
+      </div>
+    </section>
+  )
+}

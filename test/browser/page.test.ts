@@ -1,0 +1,397 @@
+// Goal: a person can do with the page what it says. Method: the server as people start it, a scripted model, the page in a
+// real browser, used with keys, clicks and taps; the truth of what happened is read from the server's log.
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { gzipSync } from "node:zlib"
+import axe from "axe-core"
+import type { Page } from "playwright-core"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { AnyRune, Client } from "#src/client/Client.ts"
+import { bundlePage } from "../../.ci/page.ts"
+import { chromium, type OpenPage, PageWorld, phone } from "../support/page.ts"
+import { requirePart } from "../support/require.ts"
+import { always, say, use } from "../support/runtime/scenarios.ts"
+import { type ServerProcess, startProcess } from "../support/server/Process.ts"
+
+const hostile = [
+  "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">",
+  "[click me](javascript:alert(1)) and [this](https://example.org/path)",
+  "right \u202eto left\u202c, zero\u200bwidth, \u001b[31mred\u001b[0m \u001b]0;title\u0007",
+  "| n | text |\n|---|---|\n".concat(Array.from({ length: 10_000 }, (_, n) => `| ${n} | row |`).join("\n"))
+].join("\n\n")
+
+/** What the scripted model says to each input. */
+const talker = {
+  name: "talker",
+  replies: [
+    { when: { step: 1, input: "^run it" }, play: [say("I run it.\n"), use("bash", { command: "echo a >> made.txt" })] },
+    { when: { step: 1, input: "^ask me" }, play: [use("ask_user", { question: "Which color?" })] },
+    { when: { step: 1, input: "^hostile" }, play: [say(hostile)] },
+    { when: { step: 1, input: "^long line" }, play: [say("x".repeat(500_000))] },
+    { when: { step: 1, input: "^slow" }, play: [say("word ".repeat(600), { chunk_chars: 5, delay_ms: 15 })] },
+    always(say("It is **done**."))
+  ]
+}
+
+const world = new PageWorld()
+const workspace = join(world.place, "workspace")
+const env = { ECHS_SCENARIOS: world.place, ECHS_MODEL: "scripted/talker.json" }
+let server: ServerProcess
+let client: Client
+let opened: Array<OpenPage> = []
+
+beforeAll(async () => {
+  mkdirSync(workspace, { recursive: true })
+  mkdirSync(world.data, { mode: 0o700 })
+  writeFileSync(join(world.place, "talker.json"), JSON.stringify(talker))
+  if (!chromium.isThere()) return
+  server = await startProcess(world.data, { env })
+  client = await world.client(server)
+}, 120_000)
+
+afterAll(async () => {
+  await server?.end("SIGKILL")
+  await world.close()
+})
+
+beforeEach((context) => requirePart(context, chromium))
+
+afterEach(async () => {
+  const all = opened
+  opened = []
+  for (const { context, troubles } of all) {
+    await context.close()
+    expect(troubles).toEqual([])
+  }
+})
+
+const open: PageWorld["open"] = async (...args) => {
+  const one = await world.open(...args)
+  opened.push(one)
+  return one
+}
+
+const create = async (fields: object = {}): Promise<string> =>
+  (await client.call("conversation.create", { workspace, ...fields })).conversation_id
+
+const tell = (id: string, content: string) => client.call("message.post", { conversation_id: id, content })
+
+/** Waits for a rune of this kind in the log. */
+const rune = async (id: string, kind: string, fits: (one: AnyRune) => boolean = () => true): Promise<AnyRune> => {
+  for await (const item of client.tail(id))
+    if ("rune" in item && item.rune.kind === kind && fits(item.rune)) return item.rune
+  throw new Error(`no ${kind} came`)
+}
+
+const runesOf = async (id: string): Promise<ReadonlyArray<AnyRune>> => {
+  const found: Array<AnyRune> = []
+  for await (const item of client.tail(id)) {
+    if ("caught_up" in item) break
+    if ("rune" in item) found.push(item.rune)
+  }
+  return found
+}
+
+/** A conversation with a call that waits. */
+const asking = async (title: string): Promise<string> => {
+  const id = await create({ title })
+  await tell(id, "run it")
+  await rune(id, "tool.approval_requested")
+  return id
+}
+
+/** Selects an item of the inbox and waits until all of it is there. */
+const select = async (page: Page, name: RegExp): Promise<void> => {
+  await page.locator(".list-pane").getByRole("link", { name }).click()
+  await page.locator("article").getByRole("link", { name }).waitFor()
+  await page.locator("article").getByRole("button").first().waitFor()
+}
+
+const seriousFindings = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(`${axe.source}; 0`)
+  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
+    readonly violations: ReadonlyArray<{
+      readonly id: string
+      readonly impact: string
+      readonly nodes: ReadonlyArray<{ readonly html: string }>
+    }>
+  }
+  return found.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ""}`)
+}
+
+describe("the page", { timeout: 60_000 }, () => {
+  it("needs less than 120 kB for its first load", async () => {
+    const sizes = (await bundlePage()).map(({ base64 }) => gzipSync(Buffer.from(base64, "base64")).length)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(120_000)
+  })
+
+  it("asks whoever is not signed in for a ticket, and has none in its address afterwards", async () => {
+    const { context, page } = await open(server)
+    expect(page.url()).toBe(`${server.url}/#/inbox`)
+    const stranger = await context.browser()!.newContext()
+    const other = await stranger.newPage()
+    await other.goto(server.url)
+    await other.getByText("echs open").waitFor()
+    await other.getByRole("textbox").fill(server.token)
+    await other.getByRole("button", { name: "Sign in" }).click()
+    await other.waitForSelector(".rail")
+    await stranger.close()
+  })
+})
+
+describe("the inbox", { timeout: 60_000 }, () => {
+  it("shows every character of what would run, and is answered with keys alone", async () => {
+    const id = await asking("by keyboard")
+    const { page } = await open(server)
+    await page.locator(".item").first().waitFor()
+    await page.keyboard.press("j")
+    const shown = page.locator('[data-argument="command"] [data-exact] .text')
+    expect(await shown.innerText()).toBe("echo a >> made.txt")
+    expect(await page.title()).toMatch(/^\(\d+\) ECHS$/)
+    await page.keyboard.press("a")
+    const { payload } = await rune(id, "tool.approved")
+    expect(payload).toMatchObject({ approver: "local", channel: "websocket", scope: "once" })
+    await rune(id, "turn.completed")
+    await page.getByLabel("Decision").getByText("Allowed once: bash").waitFor()
+  })
+
+  it("denies, and allows with other arguments", async () => {
+    const [first, second] = [await asking("to deny"), await asking("to edit")]
+    const { page } = await open(server)
+    await select(page, /to deny/)
+    await page.keyboard.press("d")
+    await rune(first, "tool.denied")
+    await select(page, /to edit/)
+    await page.keyboard.press("e")
+    const field = page.locator("[data-edit]")
+    await field.fill('{ "command": "echo edited" }')
+    await page.getByRole("button", { name: "Allow once with these" }).click()
+    const { payload } = await rune(second, "tool.approved")
+    expect((payload as { readonly arguments?: unknown }).arguments).toEqual({ command: "echo edited" })
+    const result = await rune(second, "tool.result")
+    expect((result.payload as { readonly output?: string }).output).toContain("edited")
+  })
+
+  it("answers a question", async () => {
+    const id = await create({ title: "a question" })
+    await tell(id, "ask me")
+    await rune(id, "tool.approval_requested")
+    const { page } = await open(server)
+    await select(page, /a question/)
+    await page.locator("[data-answer]").fill("blue")
+    await page.getByRole("button", { name: "Answer" }).click()
+    const result = await rune(id, "tool.result")
+    expect((result.payload as { readonly output?: string }).output).toContain("blue")
+  })
+
+  it("is used with a thumb: targets of 48 pixels, deny far from allow", async () => {
+    const id = await asking("by thumb")
+    const { page } = await open(server, { size: phone })
+    await page.getByRole("link", { name: /by thumb/ }).tap()
+    const allow = page.getByRole("button", { name: /Allow once/ })
+    const deny = page.getByRole("button", { name: "Deny", exact: true })
+    const [allowBox, denyBox] = [await allow.boundingBox(), await deny.boundingBox()]
+    expect(Math.min(allowBox?.height ?? 0, denyBox?.height ?? 0)).toBeGreaterThanOrEqual(48)
+    expect((denyBox?.y ?? 0) - (allowBox?.y ?? 0) - (allowBox?.height ?? 0)).toBeGreaterThanOrEqual(24)
+    await deny.tap()
+    await rune(id, "tool.denied")
+  })
+
+  it("lets one of two browsers decide, and tells the other", async () => {
+    const id = await asking("a race")
+    const [one, other] = [await open(server), await open(server)]
+    for (const { page } of [one, other]) {
+      await select(page, /a race/)
+    }
+    await Promise.all([one.page.keyboard.press("a"), other.page.keyboard.press("d")])
+    await rune(id, "turn.completed")
+    const decisions = (await runesOf(id)).filter(({ kind }) => kind === "tool.approved" || kind === "tool.denied")
+    expect(decisions).toHaveLength(1)
+    for (const { page } of [one, other])
+      await expect.poll(() => page.getByRole("link", { name: /a race/ }).count()).toBe(0)
+  })
+
+  it("shows a viewer everything and no button that would fail", async () => {
+    const id = await asking("for a viewer")
+    const { token } = await client.call("token.create", { name: "guest", role: "viewer" })
+    const { page } = await open(server, { token })
+    await page.getByRole("link", { name: /for a viewer/ }).click()
+    await page.getByText("your role is viewer").waitFor()
+    expect(await page.getByRole("button", { name: /Allow|Deny|Edit/ }).count()).toBe(0)
+    await page.keyboard.press("a")
+    await page.goto(`${server.url}/#/c/${id}`)
+    await page.locator(".transcript .entry").first().waitFor()
+    expect(await page.locator("[data-composer], [data-verb]").count()).toBe(0)
+    expect((await runesOf(id)).some(({ kind }) => kind === "tool.approved")).toBe(false)
+    await client.call("conversation.close", { conversation_id: id })
+  })
+})
+
+describe("a goal", { timeout: 60_000 }, () => {
+  it("is run from the page: the demo, its plan sent back and approved, its command allowed, its end seen", async () => {
+    const { page } = await open(server, { hash: "/goals" })
+    await page.getByRole("button", { name: "Run the demo goal" }).click()
+    await page.locator(".conversation").waitFor()
+    const id = page.url().split("/c/")[1] ?? ""
+    await rune(id, "plan.created")
+    await page.goto(`${server.url}/#/inbox/${encodeURIComponent(`${id}.plan`)}`)
+    await page.getByText("sh check.sh menu/menu.txt").first().waitFor()
+    await page.keyboard.press("d")
+    await page.locator("[data-send-back]").fill("soup first, please")
+    await page.getByRole("button", { name: "Send back" }).click()
+    expect((await rune(id, "plan.rejected")).payload).toMatchObject({ reason: "soup first, please" })
+    await rune(id, "plan.created", (one) => (one.payload as { readonly revision?: number }).revision === 2)
+    await page.getByText("Plan 2").waitFor()
+    await page.keyboard.press("a")
+    await rune(id, "plan.approved")
+    await rune(id, "tool.approval_requested")
+    await page
+      .getByRole("link", { name: /approve bash/ })
+      .first()
+      .click()
+    while (!(await runesOf(id)).some(({ kind }) => kind === "plan.goal_met")) {
+      const allow = page.getByRole("button", { name: /Allow once/ })
+      if (await allow.isVisible().catch(() => false)) await page.keyboard.press("a")
+      const link = page.getByRole("link", { name: /approve bash.*demo/ }).first()
+      if (await link.isVisible().catch(() => false)) await link.click().catch(() => undefined)
+      await page.waitForTimeout(100)
+    }
+    await page.goto(`${server.url}/#/c/${id}`)
+    await page.getByText(/Goal met/).waitFor()
+    await page.locator(".side .chip.done").first().waitFor()
+  })
+})
+
+describe("one conversation", { timeout: 60_000 }, () => {
+  it("is talked to, steered and stopped, and its words stream", async () => {
+    const id = await create({ title: "talk" })
+    const { page } = await open(server, { hash: `/c/${id}` })
+    await page.locator("[data-composer]").fill("slow, please")
+    await page.locator("[data-composer]").press("Enter")
+    await page.locator(".entry.answer .caret").waitFor()
+    await page.locator("[data-composer]").press("Escape")
+    await rune(id, "turn.interrupted")
+    await page.getByText("Stopped").waitFor()
+    await page.locator("[data-composer]").fill("hello")
+    await page.getByRole("button", { name: /Steer/ }).click()
+    await page.locator(".entry.answer strong", { hasText: "done" }).waitFor()
+  })
+
+  it("is looked at in its past, and forked from there", async () => {
+    const id = await create({ title: "to fork" })
+    await tell(id, "first")
+    await rune(id, "turn.completed")
+    const { last_event_id: then } = await client.call("conversation.get", { conversation_id: id })
+    await tell(id, "second")
+    await rune(id, "turn.completed", ({ event_id }) => event_id > then)
+    const { page } = await open(server, { hash: `/c/${id}/at/${then}` })
+    await page.getByText(`You are looking at`).waitFor()
+    await page.locator(".entry.input", { hasText: "first" }).waitFor()
+    expect(await page.locator(".entry.input", { hasText: "second" }).count()).toBe(0)
+    await page.getByRole("button", { name: "Fork from here" }).click()
+    await expect.poll(() => page.url()).not.toContain(id)
+    await page.locator(".entry.input", { hasText: "first" }).waitFor()
+    const forked = page.url().split("/c/")[1] ?? ""
+    expect((await runesOf(forked)).some(({ kind }) => kind === "session.forked")).toBe(true)
+  })
+
+  it("is paused, closed and archived", async () => {
+    const id = await create({ title: "to archive" })
+    const { page } = await open(server, { hash: `/c/${id}` })
+    for (const verb of ["pause", "close", "archive"]) await page.locator(`[data-verb="${verb}"]`).click()
+    await rune(id, "session.archived")
+    await page.getByText("archived").first().waitFor()
+  })
+
+  it("stays what it is when the server is killed and comes back: no gap, no repeat", async () => {
+    const id = await create({ title: "survivor" })
+    const { page } = await open(server, { hash: `/c/${id}` })
+    await page.locator("[data-composer]").fill("slow, please")
+    await page.locator("[data-composer]").press("Enter")
+    await page.locator(".entry.answer .caret").waitFor()
+    const port = Number(new URL(server.url).port)
+    await server.end("SIGKILL")
+    await page.getByText("Reconnecting").waitFor()
+    await page.locator("[data-composer]").fill("said while it was away")
+    await page.locator("[data-composer]").press("Enter")
+    server = await startProcess(world.data, { port, env })
+    await rune(id, "turn.started", ({ payload }) => JSON.stringify(payload).includes("while it was away"))
+    await rune(id, "turn.completed", ({ turn_id }) => turn_id === "turn_2")
+    await page.locator(".entry.answer strong", { hasText: "done" }).waitFor()
+    await expect.poll(() => page.getByText("Reconnecting").count()).toBe(0)
+    expect(await page.locator(".entry.input", { hasText: "while it was away" }).count()).toBe(1)
+    const answer = await page.locator(".entry.answer").first().innerText()
+    expect(answer.match(/word/g)).toHaveLength(600)
+  })
+
+  it("shows a hostile transcript as text, and stays usable", async () => {
+    const id = await create({ title: "hostile" })
+    await tell(id, "hostile")
+    await rune(id, "turn.completed")
+    const { page } = await open(server, { hash: `/c/${id}` })
+    await page.getByText("<script>").waitFor()
+    expect(await page.title()).not.toBe("taken")
+    expect(await page.locator(".transcript script, .transcript img").count()).toBe(0)
+    const targets = await page
+      .locator(".markdown a")
+      .evaluateAll((links) => links.map((link) => link.getAttribute("href")))
+    expect(targets).toEqual(["https://example.org/path"])
+    await page.getByText("(example.org)").waitFor()
+    const text = await page.locator(".entry.answer").innerText()
+    expect(text).toContain("right \\u{202e}to left")
+    for (const hidden of ["\u202e", "\u200b", "\u001b"]) expect(text).not.toContain(hidden)
+    expect(await page.locator(".markdown tbody tr").count()).toBe(100)
+    await tell(id, "long line")
+    await rune(id, "turn.completed", ({ turn_id }) => turn_id === "turn_2")
+    await page.getByRole("button", { name: /more characters/ }).waitFor()
+  })
+})
+
+describe("the list of conversations", { timeout: 60_000 }, () => {
+  it("is searched, and closes what is selected", async () => {
+    const ids = [
+      await create({ title: "apple one" }),
+      await create({ title: "apple two" }),
+      await create({ title: "pear" })
+    ]
+    const { page } = await open(server, { hash: "/conversations" })
+    await page.getByRole("searchbox", { name: "Search" }).fill("apple")
+    await expect.poll(() => page.locator(".conversation-row").count()).toBe(2)
+    for (const box of await page.getByRole("checkbox").all()) await box.check()
+    await page.getByRole("button", { name: "Close" }).click()
+    await page.getByText("2 closed").waitFor()
+    const states = await Promise.all(ids.map((id) => client.call("conversation.get", { conversation_id: id })))
+    expect(states.map(({ state }) => state)).toEqual(["closed", "closed", "active"])
+  })
+})
+
+describe("accessibility", { timeout: 60_000 }, () => {
+  it("has no serious finding in any view, in both themes and both sizes", async () => {
+    const id = await asking("for axe")
+    const places = [
+      "/inbox",
+      `/inbox/${encodeURIComponent(`${id}.approval call_1`)}`,
+      "/goals",
+      "/goals/new",
+      "/conversations",
+      `/c/${id}`,
+      `/c/${id}/at/3`,
+      "/overview"
+    ]
+    const findings: Array<string> = []
+    for (const size of [undefined, phone]) {
+      const { page } = await open(server, size === undefined ? {} : { size })
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+        for (const place of places) {
+          await page.goto(`${server.url}/#${place}`)
+          await page.waitForTimeout(300)
+          findings.push(...(await seriousFindings(page)).map((one) => `${place} ${colorScheme}: ${one}`))
+        }
+      }
+    }
+    expect([...new Set(findings)]).toEqual([])
+  })
+})

@@ -19,13 +19,15 @@ describe("the bus of durable notices", () => {
         name,
         appended: (id, durable) => void heard.push(`${name} ${id} ${durable.length}`),
         appeared: (id, how) => void heard.push(`${name} ${id} ${how}`),
-        loaded: (state) => void heard.push(`${name} ${state.conversation_id} loaded`)
+        loaded: (state) => void heard.push(`${name} ${state.conversation_id} loaded`),
+        refused: (cause, id) => void heard.push(`${name} ${id} ${cause.message}`)
       })
     bus.appended(conversationId, runes)
     bus.appeared(conversationId, "restored")
     bus.loaded(emptyConversation(conversationId))
+    bus.refused(new Error("damaged"), conversationId)
     expect(heard).toEqual(
-      [runes.length, "restored", "loaded"].flatMap((what) =>
+      [runes.length, "restored", "loaded", "damaged"].flatMap((what) =>
         ["first", "second"].map((name) => `${name} ${conversationId} ${what}`)
       )
     )
@@ -38,12 +40,13 @@ describe("the bus of durable notices", () => {
     const broken = (): never => {
       throw new Error("broken")
     }
-    bus.subscribe({ name: "bad", appended: broken, appeared: broken, loaded: broken })
+    bus.subscribe({ name: "bad", appended: broken, appeared: broken, loaded: broken, refused: broken })
     bus.subscribe({ name: "good", appended: (_id, durable) => void heard.push(durable.length) })
     bus.appended(conversationId, runes)
     bus.appeared(conversationId, "forked")
     bus.loaded(emptyConversation(conversationId))
-    expect(failed).toEqual(["bad: broken", "bad: broken", "bad: broken"])
+    bus.refused(new Error("poisoned"))
+    expect(failed).toEqual(Array.from({ length: 4 }, () => "bad: broken"))
     expect(heard).toEqual([runes.length])
   })
 

@@ -3,6 +3,7 @@
 import type { Endpoint } from "../client/Client.ts"
 import { Client, type ConnectionChange, errorCodes, NoServer, RequestFailed, SentAway } from "../client/Client.ts"
 import { idleArgs, type StartServerParts } from "./shared/BackgroundServer.ts"
+import { conversationsIn } from "./shared/Directory.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "./Verb.ts"
 import { dataOption, makeVerb, type OptionTable, UsageError, type VerbInput, type VerbSpec } from "./VerbSpec.ts"
 
@@ -15,6 +16,8 @@ export interface RemoteParts {
   readonly readFile: (path: string) => Promise<Uint8Array>
   /** Starts a server in the background unless one runs on the data directory. */
   readonly startServer: StartServerParts["startServer"]
+  /** A server of the data directory ended without a goodbye. */
+  readonly hasCrashed: (data: string | undefined) => Promise<boolean>
 }
 
 export const remoteOptions = {
@@ -93,7 +96,14 @@ const connect = (parts: RemoteParts, values: Flags, spec: Connecting, terminal: 
     ...(values.url === undefined ? {} : { url: values.url })
   }
   return Client.connect({
-    endpoint: () => parts.endpoint(flags),
+    endpoint: async () => {
+      const known = await parts.endpoint(flags)
+      // One that somebody stopped stays stopped; one that crashed is brought back.
+      const isGone = known === undefined && values.url === undefined && spec.startsServer === true
+      if (!isGone || !(await parts.hasCrashed(values.data))) return known
+      await parts.startServer(values.data, idleArgs(undefined))
+      return parts.endpoint(flags)
+    },
     client: { name: `echs ${spec.name}`, version: parts.version },
     ...(spec.isPatient === true ? {} : { giveUpAfterMs }),
     ...(onConnection === undefined ? {} : { onConnection: (change) => onConnection(change, terminal) })
@@ -152,12 +162,12 @@ const describe = (error: unknown): Failure | undefined => {
   return undefined
 }
 
-/** Resolves a conversation by id, by unambiguous id prefix, or by `last` for the newest. */
-export const findConversation = async (client: Client, named: string): Promise<string> => {
+/** Resolves a conversation by id, by unambiguous id prefix, or by `last`: the newest of the directory, else of all. */
+export const findConversation = async (client: Client, named: string, directory?: string): Promise<string> => {
   if (named === "*" || /^conv_[0-9a-z]{16,}$/.test(named)) return named
   if (named === "last") {
-    const { items } = await client.call("conversation.list", { limit: 1 })
-    const [newest] = items
+    const here = directory === undefined ? [] : await conversationsIn(client, directory, 1)
+    const [newest] = here.length > 0 ? here : (await client.call("conversation.list", { limit: 1 })).items
     if (newest === undefined)
       throw new RequestFailed("conversation.list", { code: "not_found", message: "there are no conversations yet" })
     return newest.conversation_id

@@ -1,6 +1,14 @@
 // A turn as a person follows it: text as the model writes it, tools as they run, questions asked where they come up.
 // Ends with the turn, whatever became of the connection meanwhile.
-import { type AnyRune, type ApprovalItem, type Client, RequestFailed } from "../client/Client.ts"
+import {
+  type AnswerPiece,
+  AnswerText,
+  type AnyRune,
+  type ApprovalItem,
+  type Client,
+  type Live,
+  RequestFailed
+} from "../client/Client.ts"
 import { showRows } from "./Pages.ts"
 import { decisionRows } from "./render/Decision.ts"
 import { runeText } from "./render/RuneText.ts"
@@ -33,7 +41,8 @@ const ends: ReadonlySet<string> = new Set(["turn.completed", "turn.interrupted",
 export const followTurn = async (options: FollowOptions): Promise<TurnOutcome | undefined> => {
   const { client, conversationId, after, signal, turnId, terminal } = options
   const speech = new Speech(terminal)
-  for await (const item of client.tail(conversationId, { after, signal })) {
+  for await (const item of client.tail(conversationId, { after, live: true, signal })) {
+    if ("live" in item) speech.hear(item.live)
     if (!("rune" in item)) continue
     const { rune } = item
     speech.show(rune)
@@ -53,38 +62,36 @@ const outputOf = (rune: AnyRune): string => {
   return String(payload["final_output"] ?? payload["partial_output"] ?? payload["message"] ?? "")
 }
 
-/** What has been written of the model's current answer, so that each character is written once. */
+/** Writes the answers of the agents, each character once, with the tools between them. */
 class Speech {
   private readonly terminal: Terminal
-  private written = ""
+  private readonly answers = new Map<string, AnswerText>()
   private isLineOpen = false
 
   constructor(terminal: Terminal) {
     this.terminal = terminal
   }
 
+  hear(live: Live): void {
+    this.say(this.answerOf(live.agent_id).live(live))
+  }
+
   show(rune: AnyRune): void {
-    const content = String(payloadOf(rune)["content"] ?? "")
-    if (rune.kind === "turn.assistant_delta") this.say(content)
-    else if (rune.kind === "turn.assistant_final") {
-      // Deltas may be missing after a restart; the final text never is.
-      if (content.startsWith(this.written)) this.say(content.slice(this.written.length))
-      else this.restart(content)
-      this.written = ""
-    } else if (rune.kind === "turn.model_requested") this.restart("")
-    else this.note(rune)
+    this.say(this.answerOf(rune.agent_id ?? "").rune(rune))
+    this.note(rune)
   }
 
-  private restart(content: string): void {
-    this.endLine()
-    this.written = ""
-    this.say(content)
+  private answerOf(agentId: string): AnswerText {
+    const known = this.answers.get(agentId) ?? new AnswerText()
+    this.answers.set(agentId, known)
+    return known
   }
 
-  private say(text: string): void {
-    if (text === "") return
-    this.written += text
-    const shown = safeText(text)
+  private say(piece: AnswerPiece | undefined): void {
+    if (piece === undefined) return
+    if (piece.fresh) this.endLine()
+    const shown = safeText(piece.text)
+    if (shown === "") return
     this.terminal.write(shown)
     this.isLineOpen = !shown.endsWith("\n")
   }
@@ -137,13 +144,17 @@ export const decide = async (
   const isQuestion = item.tool_name === "ask_user"
   const answer = await terminal.ask(isQuestion ? "  your answer: " : `  allow? ${choicesText(item)} `, signal)
   if (answer === undefined) return
-  await tell({ client, conversationId, terminal }, item, isQuestion ? answer.trim() : answer.trim().toLowerCase())
+  await tellDecision(
+    { client, conversationId, terminal },
+    item,
+    isQuestion ? answer.trim() : answer.trim().toLowerCase()
+  )
 }
 
 const laterText = ({ call_id: callId, conversation_id: id }: ApprovalItem): string =>
   `waiting for a decision: echs approve ${id} ${callId}, or echs deny ${id} ${callId}\n`
 
-const choicesText = (item: ApprovalItem): string =>
+export const choicesText = (item: ApprovalItem): string =>
   item.choices.includes("session") ? "[y]es, [a]lways in this conversation, [n]o" : "[y]es, [n]o"
 
 /** Somebody else decided it, or ended what asked, while the question stood here. */
@@ -153,7 +164,7 @@ const overtaken: ReadonlySet<string> = new Set(["already_decided", "not_found", 
 const isYes = (item: ApprovalItem, answer: string): boolean =>
   /^y(es)?$/.test(answer) || (/^a(lways)?$/.test(answer) && item.choices.includes("session"))
 
-const tell = async (
+export const tellDecision = async (
   to: Pick<FollowOptions, "client" | "conversationId" | "terminal">,
   item: ApprovalItem,
   answer: string

@@ -35,8 +35,20 @@ export interface Terminal {
   readonly status: (text: string | undefined) => void
   /** Asks a question and waits for a line; undefined when there is none to come. */
   readonly ask: (question: string, signal: AbortSignal) => Promise<string | undefined>
+  /** Takes over the keys of the terminal; undefined where nobody is at one. */
+  readonly keyboard: () => Keyboard | undefined
   /** Resolves when what was written can take more. */
   readonly drained: () => Promise<void>
+}
+
+/** The keys of a terminal in raw mode. */
+export interface Keyboard {
+  readonly onInput: (listener: (text: string) => void) => void
+  readonly onResize: (listener: () => void) => void
+  /** Gives the terminal back as it was. */
+  readonly release: () => void
+  /** Takes it again after a release. */
+  readonly take: () => void
 }
 
 export interface Verb {

@@ -16,6 +16,7 @@ import { type Uploaded, upload } from "./Upload.ts"
 import type { Answer, Fields, OperationName, TailItem, Welcome } from "./Wire.ts"
 
 export { errorCodes, exitCodes } from "../wire/Codes.ts"
+export { type AnswerPiece, AnswerText } from "./AnswerText.ts"
 export { ClientClosed, NoServer, RequestFailed, SentAway } from "./ClientErrors.ts"
 export { clientLimits } from "./ClientLimits.ts"
 export type { ClientName } from "./Link.ts"

@@ -65,6 +65,9 @@ export interface Live {
   readonly conversation_id?: string
   readonly agent_id: string
   readonly turn_id: string
+  readonly request_id: string
+  /** Characters of the answer before this text. */
+  readonly offset: number
   readonly text: string
 }
 

@@ -1,7 +1,7 @@
 // What a local tool reads to find and enter the server of a data directory, and the named tokens that an owner hands out.
 // Read anew every time: a server that was restarted may listen elsewhere.
 import { randomBytes } from "node:crypto"
-import { readFileSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { configPath, readConfigFile } from "./Explain.ts"
 import { makeDirectories, type ServerInfo } from "./ServerFiles.ts"
@@ -31,6 +31,10 @@ export const readServerInfo = (dataDirectory: string): ServerInfo | undefined =>
     return undefined
   }
 }
+
+/** A server was here and ended without a goodbye: its note is left, its process is not. */
+export const hasCrashed = (dataDirectory: string): boolean =>
+  readServerInfo(dataDirectory) === undefined && existsSync(join(dataDirectory, "server.json"))
 
 export const readToken = (dataDirectory: string): string | undefined => {
   try {

@@ -1,5 +1,5 @@
 // What the terminal reads of the directory it runs in: the branch of its repository, and its files for completion.
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 
 const read = (path: string): string | undefined => {
@@ -27,4 +27,39 @@ export const readBranch = (directory: string): string | undefined => {
   const head = git === undefined ? undefined : read(join(git, "HEAD"))?.trim()
   if (head === undefined || head === "") return undefined
   return /^ref: refs\/heads\/(.+)$/.exec(head)?.[1] ?? head.slice(0, 8)
+}
+
+const filesMax = 5_000
+const directoriesMax = 1_000
+const leftOut: ReadonlySet<string> = new Set([
+  ".git",
+  "node_modules",
+  ".venv",
+  "__pycache__",
+  "target",
+  "dist",
+  ".cache"
+])
+
+/** Files below the directory, nearest first, for completion; bounded, without what tools fill by themselves. */
+export const listFiles = (directory: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const left = [""]
+  for (let visited = 0; visited < directoriesMax && left.length > 0 && found.length < filesMax; visited += 1) {
+    const below = left.shift() ?? ""
+    for (const entry of entriesOf(join(directory, below))) {
+      const path = below === "" ? entry.name : `${below}/${entry.name}`
+      if (entry.isDirectory() && !leftOut.has(entry.name)) left.push(path)
+      else if (entry.isFile()) found.push(path)
+    }
+  }
+  return found.slice(0, filesMax)
+}
+
+const entriesOf = (directory: string) => {
+  try {
+    return readdirSync(directory, { withFileTypes: true })
+  } catch {
+    return []
+  }
 }

@@ -10,6 +10,9 @@ export interface LiveText {
   readonly conversation_id: string
   readonly agent_id: string
   readonly turn_id: string
+  readonly request_id: string
+  /** Characters of the answer before this text. */
+  readonly offset: number
   readonly text: string
 }
 

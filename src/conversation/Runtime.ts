@@ -44,6 +44,8 @@ export interface Live {
   readonly conversation_id: ConversationId
   readonly agent_id: AgentId | string
   readonly turn_id: TurnId | string
+  readonly request_id: string
+  readonly offset: number
   readonly text: string
 }
 

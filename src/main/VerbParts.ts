@@ -50,6 +50,20 @@ export const makeVerbParts = (start: {
     dataDirectory: directory,
     workingDirectory: () => process.cwd(),
     homeDirectory: environment.homeDirectory,
+    chatFiles: async (flag, path) => {
+      const [history, workspace, { editText }] = await Promise.all([
+        import("../config/InputHistory.ts"),
+        import("../config/WorkspaceFiles.ts"),
+        import("./EditText.ts")
+      ])
+      const data = directory(flag)
+      return {
+        history: history.readInputHistory(data),
+        remember: (text) => history.addToInputHistory(data, text),
+        files: () => workspace.listFiles(path),
+        editText: (text) => editText(text, environment.variables)
+      }
+    },
     branchOf: async (path) => (await import("../config/WorkspaceFiles.ts")).readBranch(path),
     nowMs: () => Date.now(),
     ...serverParts(directory),
@@ -91,7 +105,8 @@ const serverParts = (directory: DirectoryOf): Pick<VerbParts, "readFile" | "endp
 const backgroundParts = (
   directory: DirectoryOf,
   command: ReadonlyArray<string>
-): Pick<VerbParts, "background" | "isAlive" | "startServer"> => ({
+): Pick<VerbParts, "background" | "hasCrashed" | "isAlive" | "startServer"> => ({
+  hasCrashed: async (flag) => (await localServer()).hasCrashed(directory(flag)),
   isAlive: async (pid) => (await localServer()).isAlive(pid),
   background: async (flag) => {
     const [{ readServerInfo }, { serverLogPath }] = await Promise.all([localServer(), import("./BackgroundServer.ts")])

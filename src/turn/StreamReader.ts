@@ -28,7 +28,14 @@ export interface StreamReaderOptions {
   /** Gathers deltas for this long; 0 makes every one a rune. */
   readonly deltaEveryMs: number
   /** Text as it streams, before it is durable. */
-  readonly onLive?: (live: { readonly agent_id: string; readonly turn_id: string; readonly text: string }) => void
+  readonly onLive?: (live: {
+    readonly agent_id: string
+    readonly turn_id: string
+    readonly request_id: string
+    /** Characters of the answer before this text. */
+    readonly offset: number
+    readonly text: string
+  }) => void
 }
 
 /** Bytes of a text inside a JSON string. */
@@ -40,6 +47,7 @@ export class StreamReader {
   private readonly text: Coalescer
   private readonly reasoning: Coalescer
   private bytes = 0
+  private textChars = 0
   readonly calls = new Map<string, ToolCallEvent["parsed"]>()
   private readonly requestId: RequestId
   private readonly attemptCost: Pick<AttemptCost, "told">
@@ -102,7 +110,9 @@ export class StreamReader {
     switch (event.type) {
       case "assistant_delta": {
         const { agent_id, turn_id } = this.pending
-        this.options.onLive?.({ agent_id, turn_id, text: event.content })
+        const { requestId: request_id, textChars: offset } = this
+        this.options.onLive?.({ agent_id, turn_id, request_id, offset, text: event.content })
+        this.textChars += event.content.length
         this.chars += event.content.length
         return this.fits(event.content) ? this.text.add(event.content) : undefined
       }

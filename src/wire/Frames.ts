@@ -56,6 +56,9 @@ export const LiveText = Schema.Struct({
   conversation_id: optional(ConversationId),
   agent_id: AgentId,
   turn_id: Schema.String,
+  /** Whose answer it is part of, and how many characters of it come before: durable deltas replace it by this place. */
+  request_id: Schema.String,
+  offset: Count,
   text: Schema.String
 })
 

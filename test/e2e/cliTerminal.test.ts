@@ -82,44 +82,6 @@ describe.each([80, 200])("a tail at %i columns", (columns) => {
   })
 })
 
-describe("a chat at a terminal", () => {
-  it("streams the answer, asks for approvals in place, and ends with an empty line", async () => {
-    const terminal = open(100, "chat", "--model", "scripted/demo", "--workspace", workspace)
-    await shows(() => terminal.screen()).toMatch(/^›$/m)
-    terminal.press("show me", "Enter")
-    await shows(() => terminal.screen()).toContain("First, what is here?")
-    await shows(() => terminal.screen()).toMatch(/\? write echs-demo\.md[\s\S]*allow\? \[y\]es, \[a\]lways/)
-    terminal.press("y", "Enter")
-    await shows(() => terminal.screen()).toMatch(/\? run a command[\s\S]*allow\?/)
-    terminal.press("n", "Enter")
-    await shows(() => terminal.screen()).toMatch(/→ \d+ tokens/)
-    expect(terminal.screen()).toMatch(/✓ call_2 · by local over websocket/)
-    expect(terminal.screen()).toMatch(/✗ call_3 · by local · not allowed/)
-    terminal.press("", "Enter")
-    await shows(() => terminal.screen()).toContain("exit 0")
-    expect(terminal.isCursorShown()).toBe(true)
-  })
-
-  it("ends with 130 on an interrupt in the middle of a turn, which goes on", async () => {
-    const terminal = open(100, "chat", "--model", "scripted/demo", "--workspace", workspace)
-    await shows(() => terminal.screen()).toMatch(/^›$/m)
-    terminal.press("show me", "Enter")
-    await shows(() => terminal.screen()).toContain("I will show")
-    terminal.press("C-c")
-    await shows(() => terminal.screen()).toMatch(
-      /the turn is still running; follow it with: echs tail conv_[\s\S]*exit 130/
-    )
-    expect(terminal.isCursorShown()).toBe(true)
-  })
-
-  it("ends with 130 on an interrupt while it waits for a line", async () => {
-    const terminal = open(100, "chat", "--model", "scripted/echo")
-    await shows(() => terminal.screen()).toMatch(/^›$/m)
-    terminal.press("C-c")
-    await shows(() => terminal.screen()).toContain("exit 130")
-  })
-})
-
 describe("the demo at a terminal", () => {
   it("asks the person and shows progress in place", async () => {
     const terminal = open(100, "demo")

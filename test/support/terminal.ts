@@ -40,6 +40,7 @@ export const recordingTerminal = (options: RecordingOptions = {}): RecordingTerm
       output += question
       return answers.shift()
     },
+    keyboard: () => undefined,
     drained: async () => {},
     output: () => output,
     complaints: () => complaints,

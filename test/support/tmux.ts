@@ -62,6 +62,17 @@ export class Tmux {
     this.tmux("send-keys", ...keys)
   }
 
+  /** Pastes as a terminal does, in brackets where the program asked for them. */
+  paste(text: string): void {
+    const set = spawnSync("tmux", ["-L", this.name, "load-buffer", "-"], { encoding: "utf8", input: text })
+    if (set.status !== 0) throw new Error(`tmux load-buffer: ${set.stderr}`)
+    this.tmux("paste-buffer", "-p")
+  }
+
+  resize(columns: number, rows: number): void {
+    this.tmux("resize-window", "-x", String(columns), "-y", String(rows))
+  }
+
   isCursorShown(): boolean {
     return this.tmux("display-message", "-p", "#{cursor_flag}").trim() === "1"
   }

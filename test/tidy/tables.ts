@@ -127,6 +127,8 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
       "src/main/DoctorTools.ts",
+      // The text in a person's editor.
+      "src/main/EditText.ts",
       // Opens the log of a server in the background.
       "src/main/BackgroundServer.ts",
       // Reads the page that the package brings.
@@ -146,6 +148,7 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/demo/",
       "src/cli/verbs/demo.ts",
       "src/main/BackgroundServer.ts",
+      "src/main/EditText.ts",
       // Asks programs for their versions.
       "src/main/Doctor.ts",
       // Opens the browser.

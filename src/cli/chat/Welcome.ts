@@ -2,7 +2,7 @@
 // A pure function of what the server said.
 import type { Answer, Client } from "../../client/Client.ts"
 import { fitStart, money, oneLine, pad, widthOf } from "../render/Text.ts"
-import { conversationsIn } from "../shared/NewConversation.ts"
+import { conversationsIn } from "../shared/Directory.ts"
 import type { Terminal } from "../Verb.ts"
 
 export interface WelcomeFacts {

@@ -2,7 +2,7 @@
 // reported by the name of its flag before anything is sent.
 import { resolve } from "node:path"
 import type { Fields } from "../../client/Wire.ts"
-import { directoryLabel } from "../shared/NewConversation.ts"
+import { directoryLabel } from "../shared/Directory.ts"
 import { type OptionTable, oneOf, UsageError, type Values, wholeNumber } from "../VerbSpec.ts"
 
 export const goalOptions = {

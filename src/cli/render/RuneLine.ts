@@ -1,6 +1,6 @@
 // Runes as lines of a terminal: event id, time where there is room, kind and what it says, never wider than the
 // terminal; and the line of progress below them while a model speaks.
-import type { AnyRune } from "../../client/Client.ts"
+import { AnswerText, type AnyRune, type Live } from "../../client/Client.ts"
 import type { Terminal } from "../Verb.ts"
 import { objectOf } from "./Describing.ts"
 import { contentText, isDelta, runeText } from "./RuneText.ts"
@@ -27,6 +27,7 @@ export class RuneLines {
   private readonly conversations = new Set<string>()
   /** What each agent is saying right now. */
   private readonly speech = new Map<string, string>()
+  private readonly answers = new Map<string, AnswerText>()
   private spun = 0
 
   constructor(terminal: Terminal) {
@@ -70,7 +71,16 @@ export class RuneLines {
 
   /** Follows the conversation for the line of progress; undefined when there is nothing under way. */
   progress(rune: AnyRune): string | undefined {
-    const speech = this.listen(rune)
+    return this.progressText(this.listen(rune))
+  }
+
+  /** The same for text that is not durable yet. */
+  liveProgress(live: Live): string | undefined {
+    const { agent_id: agent } = live
+    return this.progressText(this.append(agent, this.answerOf(agent).live(live)?.text ?? ""))
+  }
+
+  private progressText(speech: string): string | undefined {
     if (speech === "") return undefined
     this.spun = (this.spun + 1) % spinner.length
     const { paint, columns } = this.terminal
@@ -80,13 +90,27 @@ export class RuneLines {
 
   private listen(rune: AnyRune): string {
     const { agent_id: agent = "" } = rune
+    // Live text of a request may have come before the rune that says it was made.
+    if (rune.kind === "turn.model_requested") return this.speech.get(agent) ?? ""
     if (!isDelta(rune)) {
       this.speech.delete(agent)
+      this.answers.delete(agent)
       return ""
     }
     const { content, chunk } = objectOf(rune.payload)
-    const speech = `${this.speech.get(agent) ?? ""}${contentText(content ?? chunk)}`.slice(-textKeptMax)
+    const isAnswer = rune.kind === "turn.assistant_delta"
+    return this.append(agent, isAnswer ? (this.answerOf(agent).rune(rune)?.text ?? "") : contentText(content ?? chunk))
+  }
+
+  private append(agent: string, text: string): string {
+    const speech = `${this.speech.get(agent) ?? ""}${text}`.slice(-textKeptMax)
     if (this.speech.size < namesMax) this.speech.set(agent, speech)
     return speech
+  }
+
+  private answerOf(agent: string): AnswerText {
+    const known = this.answers.get(agent) ?? new AnswerText()
+    if (this.answers.size < namesMax) this.answers.set(agent, known)
+    return known
   }
 }

@@ -27,7 +27,7 @@ export const makeConversationAction = (parts: RemoteParts, { done, name, op }: C
     options: reasonOption,
     example: `echs ${name} last`,
     run: async ({ answer, client, positionals: [named = ""], values }) => {
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const changed = await client.call(op, {
         conversation_id: id,
         ...(values.reason === undefined ? {} : { reason: values.reason })

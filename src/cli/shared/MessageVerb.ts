@@ -69,7 +69,7 @@ export const makeMessageVerb = (
       const content = isAlone ? text : await withFiles(parts, client, text, values)
       const id = isNew
         ? await createConversation(client, values, parts.workingDirectory())
-        : await findConversation(client, positionals[0] ?? "")
+        : await findConversation(client, positionals[0] ?? "", parts.workingDirectory())
       const posted = await client.call(
         "message.post",
         {

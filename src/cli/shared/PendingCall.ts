@@ -24,7 +24,11 @@ const only = (items: ReadonlyArray<ApprovalItem>, callId?: string): ApprovalItem
   throw new UsageError(`${items.length} calls are waiting; name one of: ${names.join(", ")}`)
 }
 
-export const pendingCall = async (client: Client, [named = "", call]: ReadonlyArray<string>): Promise<PendingCall> => {
+export const pendingCall = async (
+  client: Client,
+  [named = "", call]: ReadonlyArray<string>,
+  directory: string
+): Promise<PendingCall> => {
   if (call === undefined && isCallId(named)) {
     const { items } = await client.call("approval.list", {})
     const item = only(
@@ -33,7 +37,7 @@ export const pendingCall = async (client: Client, [named = "", call]: ReadonlyAr
     )
     return { conversationId: item.conversation_id, callId: item.call_id, item }
   }
-  const conversationId = await findConversation(client, named)
+  const conversationId = await findConversation(client, named, directory)
   const { items } = await client.call("approval.list", { conversation_id: conversationId })
   const item = call === undefined ? only(items) : items.find((one) => one.call_id === call)
   return { conversationId, callId: call ?? item?.call_id ?? "", item }

@@ -18,7 +18,7 @@ export const make = (parts: RemoteParts): Verb =>
     options: agentOptions,
     example: "echs agents last",
     run: async ({ answer, client, positionals: [named = "", text], values }) => {
-      const place = { conversation_id: await findConversation(client, named) }
+      const place = { conversation_id: await findConversation(client, named, parts.workingDirectory()) }
       const { kill, model, spawn, tell } = values
       if (spawn !== undefined) {
         const made = await client.call("agent.spawn", {

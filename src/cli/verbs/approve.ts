@@ -80,7 +80,7 @@ export const make = (parts: RemoteParts): Verb =>
       const { answer, client, positionals, terminal, values } = input
       if (positionals.length === 0) return showInbox(input as unknown as RemoteInput<OptionTable>)
       const scope = oneOf("scope", values.scope, ["once", "session", "rule"]) ?? "once"
-      const pending = await pendingCall(client, positionals)
+      const pending = await pendingCall(client, positionals, parts.workingDirectory())
       const { callId, conversationId: id, item } = pending
       const edited = editedOf(pending, values)
       const isNamed = positionals.some(isCallId)

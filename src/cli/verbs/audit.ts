@@ -136,7 +136,7 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs audit last",
     notes: ["Lists every tool call that could change something: who allowed it, when, why, and how it ended."],
     run: async ({ answer, client, positionals: [named = ""], terminal }) => {
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const items = auditOf(await readRunes(client, id, undefined))
       answer({ conversation_id: id, items }, () => auditText(items, terminal))
       return exitCode.done

@@ -38,7 +38,7 @@ export const make = (parts: RemoteParts): Verb =>
       if (Object.keys(set).every((name) => name === "agent_id")) {
         throw new UsageError("missing limit: give --tokens, --usd, --tool-calls or --wall-ms")
       }
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const changed = await client.call("budget.set", { conversation_id: id, ...set })
       answer({ conversation_id: id, ...changed }, () => `budget set for ${values.agent ?? id}\n`)
       return exitCode.done

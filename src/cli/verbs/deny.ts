@@ -12,7 +12,7 @@ export const make = (parts: RemoteParts): Verb =>
     options: { ...reasonOption, interrupt: { type: "boolean", help: "also end the turn" } },
     example: "echs deny last call_2 --reason 'not in this directory'",
     run: async ({ answer, client, positionals, values }) => {
-      const { callId, conversationId: id } = await pendingCall(client, positionals)
+      const { callId, conversationId: id } = await pendingCall(client, positionals, parts.workingDirectory())
       const changed = await client.call("approval.deny", {
         conversation_id: id,
         call_id: callId,

@@ -12,7 +12,7 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs export last > conversation.jsonl",
     notes: ["Prints one rune per line as JSON, with or without --json."],
     run: async ({ client, positionals: [named = ""], terminal, values }) => {
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const signal = terminal.interruption()
       for await (const item of client.tail(id, { after: wholeNumber("after", values.after) ?? 0, signal })) {
         if ("caught_up" in item) return exitCode.done

@@ -18,7 +18,7 @@ export const make = (parts: RemoteParts): Verb =>
     ],
     run: async ({ answer, client, positionals: [named = "", event], values }) => {
       const at = wholeNumber("event", event, 1)
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const head = at ?? (await client.call("conversation.get", { conversation_id: id })).last_event_id
       const forked = await client.call("conversation.fork", {
         conversation_id: id,

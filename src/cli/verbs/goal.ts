@@ -20,7 +20,7 @@ export const make = (parts: RemoteParts): Verb =>
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
       if (goal.trim() === "") throw new UsageError("TEXT is empty: describe the goal")
       const fields = goalFields(values, parts.workingDirectory())
-      const place = values.in === undefined ? undefined : await placeIn(client, values.in)
+      const place = values.in === undefined ? undefined : await placeIn(client, values.in, parts.workingDirectory())
       const submitted = await client.call("goal.submit", { goal, ...place?.fields, ...fields })
       if (values.detach === true) {
         answer(submitted, () => `${submitted.conversation_id} ${submitted.plan_id}\n`)
@@ -45,8 +45,8 @@ export const make = (parts: RemoteParts): Verb =>
   })
 
 /** An existing conversation and its last event. */
-const placeIn = async (client: Client, named: string) => {
-  const id = await findConversation(client, named)
+const placeIn = async (client: Client, named: string, directory: string) => {
+  const id = await findConversation(client, named, directory)
   const { last_event_id: head } = await client.call("conversation.get", { conversation_id: id })
   return { fields: { conversation_id: id }, head }
 }

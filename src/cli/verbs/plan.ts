@@ -40,7 +40,7 @@ export const make = (parts: RemoteParts): Verb =>
     run: async ({ answer, client, positionals: [what = "", named = ""], terminal, values }) => {
       const action = oneOf("action", what, ["show", "approve", "reject", "cancel"])
       if (action === undefined) throw new UsageError("unknown action; use show, approve, reject or cancel")
-      const conversationId = await findConversation(client, named)
+      const conversationId = await findConversation(client, named, parts.workingDirectory())
       const plan = await planOf(client, conversationId)
       const { plan_id: planId } = plan
       const rows = planRows(plan, terminal)

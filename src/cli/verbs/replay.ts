@@ -19,7 +19,7 @@ export const make = (parts: ReplayParts): Verb =>
     notes: ["Prints the state of the conversation right after EVENT (default: the last event) as JSON."],
     run: async ({ answer, client, positionals: [named = "", event] }) => {
       const until = wholeNumber("event", event, 1)
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const runes = await readRunes(client, id, until)
       const state = await parts.fold(id, runes)
       answer(

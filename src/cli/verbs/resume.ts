@@ -11,7 +11,7 @@ export const make = (parts: RemoteParts): Verb =>
     options: reasonOption,
     example: "echs resume last",
     run: async ({ answer, client, positionals: [named = ""], values }) => {
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const { reason, state } = await client.call("conversation.get", { conversation_id: id })
       const isSpent = state === "suspended" && reason === "budget_exhausted"
       const op = state === "suspended" ? "conversation.unsuspend" : "conversation.resume"

@@ -14,7 +14,7 @@ export const make = (parts: RemoteParts): Verb =>
     },
     example: "echs retry last",
     run: async ({ answer, client, positionals: [named = "", run], values }) => {
-      const id = await findConversation(client, named)
+      const id = await findConversation(client, named, parts.workingDirectory())
       const place = { conversation_id: id }
       const agent = values.agent === undefined ? {} : { agent_id: values.agent }
       const again = values["repeat-effect"] === true ? { repeat_effect: true } : {}

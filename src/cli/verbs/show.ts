@@ -19,13 +19,15 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs show last",
     run: async ({ answer, client, positionals: [named = ""], terminal, values }) => {
       if (values.prompt === true) {
-        const fields = { conversation_id: await findConversation(client, named) }
+        const fields = { conversation_id: await findConversation(client, named, parts.workingDirectory()) }
         const agent = values.agent === undefined ? {} : { agent_id: values.agent }
         const prompt = await client.call("conversation.prompt", { ...fields, ...agent })
         answer(prompt, () => promptText(prompt, terminal))
         return exitCode.done
       }
-      const summary = await client.call("conversation.get", { conversation_id: await findConversation(client, named) })
+      const summary = await client.call("conversation.get", {
+        conversation_id: await findConversation(client, named, parts.workingDirectory())
+      })
       answer(summary, () => summaryText(summary, terminal))
       return exitCode.done
     }

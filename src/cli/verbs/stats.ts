@@ -11,7 +11,8 @@ export const make = (parts: RemoteParts): Verb =>
     options: {},
     example: "echs stats last",
     run: async ({ answer, client, positionals: [named], terminal }) => {
-      const scope = named === undefined ? {} : { conversation_id: await findConversation(client, named) }
+      const scope =
+        named === undefined ? {} : { conversation_id: await findConversation(client, named, parts.workingDirectory()) }
       const stats = await client.call("stats", scope)
       answer(stats, () => {
         const rows = flat(stats)

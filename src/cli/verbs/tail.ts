@@ -40,7 +40,7 @@ export const make = (parts: RemoteParts): Verb =>
     isPatient: true,
     onConnection: tellConnection,
     run: async ({ client, positionals: [named = ""], values, terminal }) => {
-      const conversationId = await findConversation(client, named)
+      const conversationId = await findConversation(client, named, parts.workingDirectory())
       const signal = terminal.interruption()
       const visibility = oneOf("visibility", values.visibility, ["public", "internal"])
       const show =
@@ -50,12 +50,14 @@ export const make = (parts: RemoteParts): Verb =>
       const tail = client.tail(conversationId, {
         after: cursorOf(values.after ?? (conversationId === "*" ? "tail" : undefined)),
         signal,
+        // Text before it is durable is for people; records are what a program is given.
+        live: show.isLive && values.deltas !== true,
         ...(values.kind === undefined ? {} : { kinds: values.kind }),
         ...(visibility === undefined ? {} : { visibility })
       })
       for await (const item of tail) {
         if ("caught_up" in item && values.once === true) break
-        if (isWanted(item, values.agent)) show(item)
+        if (isWanted(item, values.agent)) show.item(item)
         await terminal.drained()
       }
       terminal.status(undefined)
@@ -75,15 +77,21 @@ const isWanted = (item: TailItem, agent: string | undefined): boolean => {
   return id.startsWith(agent) || id.startsWith(`agt_${agent}`)
 }
 
-const jsonLines =
-  (terminal: Terminal) =>
-  (item: TailItem): void => {
+interface Shown {
+  readonly isLive: boolean
+  readonly item: (item: TailItem) => void
+}
+
+const jsonLines = (terminal: Terminal): Shown => ({
+  isLive: false,
+  item: (item) => {
     if ("rune" in item) terminal.write(`${JSON.stringify(item.rune)}\n`)
     else if ("gap" in item) terminal.write(`${JSON.stringify({ gap: item.gap })}\n`)
     else if ("failed" in item) terminal.write(`${JSON.stringify({ failed: item.failed })}\n`)
   }
+})
 
-const personLines = (terminal: Terminal, withDeltas: boolean) => {
+const personLines = (terminal: Terminal, withDeltas: boolean): Shown => {
   const lines = new RuneLines(terminal)
   const showRune = (rune: AnyRune): void => {
     const progress = lines.progress(rune)
@@ -92,8 +100,9 @@ const personLines = (terminal: Terminal, withDeltas: boolean) => {
       terminal.write(`${lines.line(rune)}\n`)
     } else terminal.status(progress)
   }
-  return (item: TailItem): void => {
+  const show = (item: TailItem): void => {
     if ("rune" in item) showRune(item.rune)
+    else if ("live" in item) terminal.status(lines.liveProgress(item.live))
     else if ("gap" in item) {
       const { from, reason, to } = item.gap
       terminal.write(`${terminal.paint("quiet", `      events ${from} to ${to} are not available: ${reason}`)}\n`)
@@ -102,6 +111,7 @@ const personLines = (terminal: Terminal, withDeltas: boolean) => {
       terminal.write(`${terminal.paint("notice", `cannot follow ${id}: ${error.message}`)}\n`)
     }
   }
+  return { isLive: true, item: show }
 }
 
 const tellConnection = (change: ConnectionChange, terminal: Terminal): void => {

@@ -2,10 +2,12 @@
 // TypeScript, no tests, imports that begin with # included. Method: the files of this tree as a checkout in a folder of their
 // own, nothing built; `npm pack` there; the tarball installed by npm into an empty folder, with what it depends on from the
 // registry; everything else runs in that folder.
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { operationNames } from "#src/wire/Operations.ts"
@@ -124,6 +126,30 @@ describe("the package", { timeout: 120_000 }, () => {
     const run = echs("demo", "--json")
     expect(run.status, run.stderr).toBe(0)
     expect(JSON.parse(run.stdout)).toMatchObject({ survived: true })
+  })
+
+  it("serves its page, built, without a bundler", async () => {
+    const data = join(folder, "page-data")
+    const child = spawn(
+      process.execPath,
+      [join(installed, "src/cli/echs.js"), "serve", "--json", "--port", "0", "--data", data],
+      {
+        cwd: folder,
+        env: environment,
+        stdio: ["ignore", "pipe", "ignore"]
+      }
+    )
+    try {
+      const [line] = await once(createInterface({ input: child.stdout }), "line")
+      const { url } = JSON.parse(String(line)) as { readonly url: string }
+      const page = await (await fetch(url)).text()
+      const [script] = /\/page\/[\w.-]+\.js/.exec(page) ?? []
+      const answer = await fetch(`${url}${script}`)
+      expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"])
+      expect((await answer.text()).length).toBeGreaterThan(10_000)
+    } finally {
+      child.kill("SIGKILL")
+    }
   })
 
   it("lets a program hold a server, be its client, use the log engine and read the schemas", () => {

@@ -30,7 +30,8 @@ export const runCli = async (cli: Cli, args: ReadonlyArray<string>, terminal: Te
   const entry = cli.verbs.find((verb) => verb.name === name)
   if (entry === undefined) return refuse(cli, name, terminal)
   const verb = await entry.load()
-  if (rest.includes("--help") || rest.includes("-h")) {
+  const own = verb.own?.(rest) ?? rest
+  if (own.includes("--help") || own.includes("-h")) {
     terminal.write(`${entry.summary}\n\n${verb.usage}\n`)
     return exitCode.done
   }

@@ -12,7 +12,12 @@ export const exitCode = {
   interrupted: 130
 } as const
 
-export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
+/** The exit code of a program that a verb ran in its place. */
+type ProgramExit = number & { readonly _exitOf: "program" }
+
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode] | ProgramExit
+
+export const programExit = (code: number): ExitCode => code as ProgramExit
 
 export type Tone = "strong" | "quiet" | "good" | "bad" | "notice" | "accent" | "model"
 
@@ -56,6 +61,8 @@ export interface Verb {
   readonly usage: string
   /** What the verb takes, for shell completion. */
   readonly options?: ReadonlyArray<string>
+  /** The arguments that are its own, where others belong to a program that it runs. */
+  readonly own?: (args: ReadonlyArray<string>) => ReadonlyArray<string>
   readonly run: (args: ReadonlyArray<string>, terminal: Terminal) => Promise<ExitCode>
 }
 

@@ -6,7 +6,7 @@ import type { ConversationState } from "../machine/State.ts"
 export interface ConversationPort {
   /** Its state, which may be ahead of the log; not to be kept across an await. */
   readonly state: (conversationId: string) => Promise<ConversationState>
-  readonly submit: (conversationId: string, command: Command) => Promise<unknown>
+  readonly submit: (conversationId: string, command: Command) => Promise<{ readonly event_id: number }>
 }
 
 export class ConversationAccess extends Context.Service<ConversationAccess, ConversationPort>()(

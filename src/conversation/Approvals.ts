@@ -3,6 +3,7 @@
 // that it covers, each on record as answered by the same person; one for good is written down for the server as well.
 import * as Effect from "effect/Effect"
 import { CommandRefused } from "../contract/CommandErrors.ts"
+import { outsideProvenance } from "../contract/OutsideAgents.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/decide/Decide.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -123,6 +124,8 @@ export class Approvals {
     await this.requireFit(isCurrent ? call : undefined, answer)
     // What is not to be judged here the machine refuses, and says why.
     if (!isCurrent || (answer.arguments !== undefined && !isObject(answer.arguments))) return undefined
+    // Nothing here knows the tools of another program: whoever runs them judges what was changed.
+    if (call.provenance === outsideProvenance) return undefined
     const issue = answerIssue(call.tool_name, answer.arguments)
     if (issue !== undefined) throw refused({ code: "bad_request", message: issue })
     const learns = answer.arguments === undefined ? call.approval?.learns : await this.reconsider(state, call, answer)

@@ -17,6 +17,7 @@ import { KnownSecrets } from "../contract/KnownSecrets.ts"
 import type { ClientTools } from "../contract/RemoteTools.ts"
 import { ConversationService } from "../conversation/ConversationService.ts"
 import { snapshotShape } from "../conversation/SnapshotStore.ts"
+import * as OutsideAgents from "../harness/OutsideAgents.ts"
 import { ServerHooks } from "../hook/HookService.ts"
 import { ServerRules } from "../policy/PolicyFile.ts"
 import { AgentPrompts } from "../prompt/AgentPrompts.ts"
@@ -142,6 +143,7 @@ const makeRooms = (options: ServeOptions) => {
     machine: machineRoom(options),
     agents: agentRooms(options),
     conversations: ConversationService.layer({ ...runtime, limitDefaults: { llmRetryMs, llmRetryGoalMs } }),
+    outside: OutsideAgents.layer,
     followers: followersOf(options),
     listener: listenerOf(options)
   }

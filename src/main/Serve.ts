@@ -9,6 +9,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import { DataDirectory } from "../config/DataDirectory.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
+import { OutsideAgentAccess } from "../contract/OutsideAgents.ts"
 import { type Log, ServerLog } from "../contract/ServerLog.ts"
 import { ServerReady } from "../contract/ServerReady.ts"
 import { StopRequest } from "../contract/StopRequest.ts"
@@ -32,7 +33,7 @@ export interface RunningServer {
   readonly log: Log
   /** What the last stop left unfinished is resumed; resolves when all of it was looked at. */
   readonly recovered: Promise<Recovered>
-  /** Nobody is connected and no conversation has unfinished work. */
+  /** Nobody is connected, no conversation has unfinished work, no outside agent runs. */
   readonly isIdle: () => boolean
   /** Resolves with the reason when an admin asks for a stop. */
   readonly stopRequested: Promise<string>
@@ -60,6 +61,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
   announced(options.version).pipe(
     Layer.provideMerge(rooms.listener),
     Layer.provideMerge(rooms.administration),
+    Layer.provideMerge(rooms.outside),
     Layer.provideMerge(rooms.followers),
     Layer.provideMerge(ResumeWork.layer),
     Layer.provideMerge(views),
@@ -87,11 +89,12 @@ export const startServer = async (options: ServeOptions, replaced: Partial<Rooms
   })
   const listener = Context.get(built, Listener)
   const { catalog } = Context.get(built, StoreService)
+  const outside = Context.get(built, OutsideAgentAccess)
   let closing: Promise<void> | undefined
   return {
     url: listener.url,
     port: listener.port,
-    isIdle: () => listener.connectionCount === 0 && catalog.unfinished().length === 0,
+    isIdle: () => listener.connectionCount === 0 && catalog.unfinished().length === 0 && outside.count() === 0,
     token: Context.get(built, DataDirectory).token,
     dataDirectory,
     log: Context.get(built, ServerLog),

@@ -16,6 +16,7 @@ import type { TokenParts } from "../cli/verbs/token.ts"
 import type { VerifyParts, VerifyReport } from "../cli/verbs/verify.ts"
 import { dataDirectory, readEnvironment, readVersion } from "../config/Environment.ts"
 import type { HooksVerbParts } from "./HooksVerb.ts"
+import type { RunParts } from "./RunVerb.ts"
 import type { ServeParts } from "./ServeVerb.ts"
 
 export type VerbParts = RemoteParts &
@@ -30,6 +31,7 @@ export type VerbParts = RemoteParts &
   RepairParts &
   DemoParts &
   HooksVerbParts &
+  RunParts &
   ServeParts &
   ServerVerbParts &
   CompletionsParts

@@ -152,6 +152,7 @@ export class HttpListener {
       conversationStore,
       ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
       ...(options.page === undefined ? {} : { page: options.page }),
+      ...(services.outsideAgents === undefined ? {} : { outsideAgents: services.outsideAgents }),
       log,
       stalledMs,
       health: () => this.health(),

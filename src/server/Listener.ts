@@ -9,6 +9,7 @@ import { MediaBlobs } from "../contract/Blobs.ts"
 import { CallGates } from "../contract/CallGates.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
+import { OutsideAgentAccess } from "../contract/OutsideAgents.ts"
 import { ClientTools } from "../contract/RemoteTools.ts"
 import { ModelFacts, SandboxFacts, StoreFacts } from "../contract/ServerFacts.ts"
 import { ServerLog } from "../contract/ServerLog.ts"
@@ -71,6 +72,7 @@ const operationServices = Effect.gen(function* () {
     approvals: yield* ApprovalService,
     prompts: yield* PromptViewService,
     attachments: { ...(yield* MediaBlobs), sight },
+    outsideAgents: yield* OutsideAgentAccess,
     newId: () => ids.hex16(),
     defaultModel,
     ...(beforePrompt === undefined ? {} : { beforePrompt }),

@@ -232,6 +232,19 @@ export const WindowFigures = Struct({
 
 export const OpenToolCall = Struct({ call_id: CallId, tool_name: Text, arguments: JsonValue })
 
+export const OutsideAgentItem = Struct({
+  conversation_id: Text,
+  agent_id: Text,
+  harness: Text,
+  pid: Schema.NullOr(Schema.Int),
+  attached: Schema.Boolean,
+  /** What the monitor shows: the sub-state while it is active. */
+  state: Text,
+  attention: Text,
+  workspace: Text,
+  directory: Text
+})
+
 export const Changed = Struct({ event_id: Count })
 
 /** Items of conversations out of memory too; `left_out` says how many conversations were too many to be asked. */

@@ -146,6 +146,8 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "tool.result": { ...conversation, call_id: callId, output: "a sign" },
     "tool.retry": { ...conversation, call_id: callId },
     "hook.retry": { ...conversation, hook_run_id: "hook_00000000" },
+    "harness.launch": { harness: "generic", command: ["true"], workspace: "/" },
+    "harness.attach": conversation,
     "harness.list": {},
     "harness.send": { ...conversation, content: "x" },
     "harness.interrupt": conversation,

@@ -31,6 +31,11 @@ export const parts = {
     isThere: () => programRuns("rg", ["--version"]),
     remedy: "apt-get install ripgrep"
   },
+  pty: {
+    name: "a terminal for programs",
+    isThere: () => programRuns(process.execPath, ["-e", "require('@lydell/node-pty')"]),
+    remedy: "npm ci on a platform that @lydell/node-pty has a binary for"
+  },
   root: { name: "root", isThere: () => process.getuid?.() === 0, remedy: "run the tests as root" },
   tmpfs: {
     name: "tmpfs",

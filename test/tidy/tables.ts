@@ -77,7 +77,8 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   policy: [...ports, "contract"],
   tool: [...ports, "sandbox", "policy", "contract"],
   hook: [...ports, "contract"],
-  harness: ports,
+  // The process of a holder passes its environment on to the program.
+  harness: [...ports, "contract", "config"],
   budget: ports,
   prompt: [...ports, "tool", "sandbox", "policy", "contract"],
   turn: [...ports, ...effects, "contract", "prompt"],
@@ -129,6 +130,8 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/main/DoctorTools.ts",
       // The text in a person's editor.
       "src/main/EditText.ts",
+      // Looks whether a program is there before it is started.
+      "src/main/RunVerb.ts",
       // Opens the log of a server in the background.
       "src/main/BackgroundServer.ts",
       // Reads the page that the package brings.
@@ -149,12 +152,13 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/cli/verbs/demo.ts",
       "src/main/BackgroundServer.ts",
       "src/main/EditText.ts",
-      // Asks programs for their versions.
+      // Ask programs for their versions.
       "src/main/Doctor.ts",
       // Opens the browser.
       "src/main/Browser.ts",
       // Bundles the page of a checkout.
       "src/main/PageFiles.ts",
+      "src/main/RunVerb.ts",
       // A thread that watches the main one.
       "src/server/telemetry/Watchdog.ts",
       "src/server/telemetry/WatchdogThread.ts"
@@ -185,6 +189,11 @@ export const permissions: ReadonlyArray<Permission> = [
   { reaches: "a checksum", modules: ["@node-rs/crc32"], allowed: ["runelog/Crc32c.ts"] },
   { reaches: "the check of arguments", modules: ["ajv"], allowed: ["src/tool/Arguments.ts"] },
   { reaches: "a browser's document", modules: ["preact", "@preact/signals"], allowed: ["src/dashboard/"] },
+  {
+    reaches: "a terminal",
+    modules: ["@lydell/node-pty", "@xterm/headless", "@xterm/addon-serialize"],
+    allowed: ["src/harness/holder/"]
+  },
   { reaches: "a provider", modules: ["openai"], allowed: ["src/provider/openai/"] },
   { reaches: "a provider", modules: ["@anthropic-ai/sdk"], allowed: ["src/provider/anthropic/"] }
 ]

@@ -10,6 +10,7 @@ import { directPaths } from "./DirectPaths.ts"
 import { DirectRoutes } from "./DirectRoutes.ts"
 import { answerError, answerJson, urlOf } from "./HttpAnswer.ts"
 import type { HttpOptions } from "./HttpParts.ts"
+import { answerOutside } from "./OutsideReports.ts"
 import { beginSession, endSession, isPagePath, principalOfCookie, sendPageFile, sessionPath } from "./Page.ts"
 import type { Routes } from "./Router.ts"
 
@@ -52,6 +53,9 @@ export class Http {
   private async route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = urlOf(request)
     if (url.pathname === directPaths.checkHealth) return this.checkHealth(request, response)
+    const { outsideAgents } = this.options
+    if (outsideAgents?.answers(url.pathname) === true)
+      return answerOutside({ request, response, url, agents: outsideAgents, onKnown: this.options.onKnown })
     if (await this.servesPage(url, request, response)) return
     const { auth } = this.options
     const principal = auth.byToken(bearerOf(request.headers.authorization)) ?? principalOfCookie(auth, request)

@@ -1,6 +1,7 @@
 // What the handlers of endpoints may use of the server.
 import type { Duplex } from "node:stream"
 import * as Context from "effect/Context"
+import type { OutsideAgents } from "../../contract/OutsideAgents.ts"
 import type { Log } from "../../contract/ServerLog.ts"
 import type { Auth } from "../Auth.ts"
 import type { AttachmentPort, ConversationStore } from "../operations/Context.ts"
@@ -23,6 +24,8 @@ export interface HttpOptions {
   readonly attachments?: AttachmentPort
   /** The files of the page; absent where there is none. */
   readonly page?: PageFiles
+  /** Programs of outside agents report here, each with a token of its own. */
+  readonly outsideAgents?: OutsideAgents
   readonly log: Log
   readonly stalledMs: number
   readonly health: () => Health

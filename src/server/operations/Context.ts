@@ -4,6 +4,7 @@
 import * as Context from "effect/Context"
 import type { MediaPort } from "../../contract/Blobs.ts"
 import type { PromptGate } from "../../contract/CallGates.ts"
+import type { OutsideAgents } from "../../contract/OutsideAgents.ts"
 import type { RemoteTools } from "../../contract/RemoteTools.ts"
 import type { Approvals } from "../../conversation/Approvals.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
@@ -120,6 +121,8 @@ export interface OperationContext {
   readonly figures: () => Readonly<Record<string, unknown>>
   /** Tools that clients run; absent where there are none. */
   readonly remoteTools?: RemoteTools
+  /** Agents of other programs; absent where there are none. */
+  readonly outsideAgents?: OutsideAgents
   readonly administration?: Administration
   /** Keeps images and files that come with messages; absent where none are taken. */
   readonly attachments?: AttachmentPort

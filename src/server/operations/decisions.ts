@@ -26,13 +26,15 @@ export const decisionHandlers: HandlersOf<"approval" | "attention" | "turn" | "h
     ),
   "attention.list": () => fromWaiting(attentionSummary),
   "turn.interrupt": ({ agent_id, conversation_id: id, reason = "asked for" }) =>
-    CurrentOperation.use(({ principal }) =>
-      change(id, {
-        _tag: "InterruptTurn",
-        reason,
-        principal: principal.name,
-        ...(agent_id === undefined ? {} : { agent_id })
-      })
+    CurrentOperation.use(({ outsideAgents, principal }) =>
+      outsideAgents?.isRunning(id) === true
+        ? outsideAgents.interrupt(id, principal.name)
+        : change(id, {
+            _tag: "InterruptTurn",
+            reason,
+            principal: principal.name,
+            ...(agent_id === undefined ? {} : { agent_id })
+          })
     ),
   "turn.retry": ({ agent_id, conversation_id: id }) =>
     change(id, { _tag: "RetryTurn", ...(agent_id === undefined ? {} : { agent_id }) }),

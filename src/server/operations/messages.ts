@@ -42,9 +42,23 @@ const placeInQueue = (
   return order.findIndex(({ event_id }) => event_id === id) + 1
 }
 
+/** A message to an agent of another program is typed there: no model of ours answers it. */
+const outsideAgentOf = ({ agent_id, content, conversation_id: id }: Said) =>
+  Effect.gen(function* () {
+    const { outsideAgents, principal } = yield* CurrentOperation
+    if (outsideAgents === undefined || outsideAgents.count() === 0) return undefined
+    const { agents, session } = yield* stateOf(id)
+    const agent = agents.find((one) => one.agent_id === (agent_id ?? session.root_agent_id))
+    if (agent?.harness?.born_outside !== true) return undefined
+    if (typeof content !== "string") return Effect.fail(new BadRequest("an outside agent takes text alone"))
+    return Effect.map(outsideAgents.send(id, content, principal.name), ({ event_id }) => ({ event_id, queued: 0 }))
+  })
+
 export const messageHandlers: HandlersOf<"message"> = {
   "message.post": (fields) =>
     Effect.gen(function* () {
+      const outside = yield* outsideAgentOf(fields)
+      if (outside !== undefined) return yield* outside
       const { conversation_id: id, mode = "queue", ...message } = fields
       const { principal } = yield* CurrentOperation
       const content = yield* admitted(stateOf(id), yield* contentOf(fields))

@@ -1,8 +1,8 @@
 // Operations for what runs outside the server: tools of a client, and outside agents.
 import * as Schema from "effect/Schema"
-import { CallId, ConversationId } from "../../rune/Ids.ts"
-import { JsonValue, Ordinal } from "../../rune/kinds/shared.ts"
-import { Changed, OpenToolCall } from "../Answers.ts"
+import { AgentId, CallId, ConversationId } from "../../rune/Ids.ts"
+import { Budget, JsonValue, Ordinal } from "../../rune/kinds/shared.ts"
+import { Changed, OpenToolCall, OutsideAgentItem } from "../Answers.ts"
 import { defineOperation } from "../OperationDefinition.ts"
 import { changed, conversation, optional } from "./fields.ts"
 
@@ -39,12 +39,47 @@ export const outsideOperations = [
     about: "What came of a call of such a tool."
   }),
   defineOperation({
+    name: "harness.launch",
+    role: "operator",
+    mutates: true,
+    input: {
+      harness: Schema.Literals(["claude", "codex", "generic"]),
+      command: List(Text),
+      workspace: Text,
+      title: optional(Text),
+      budget: optional(Budget),
+      labels: optional(Schema.Record(Text, Text))
+    },
+    answer: Struct({
+      ...changed,
+      conversation_id: ConversationId,
+      agent_id: AgentId,
+      /** Where the holder of its terminal is to be started. */
+      directory: Text,
+      command: Text,
+      prepend_args: List(Text),
+      env: Schema.Record(Text, Text),
+      /** Versions that are known to work; empty where any does. */
+      versions: List(Text)
+    }),
+    about:
+      "Makes a conversation for an outside agent and says how to start its program, on the machine of the server. `harness.attach` follows when it runs."
+  }),
+  defineOperation({
+    name: "harness.attach",
+    role: "operator",
+    mutates: true,
+    input: conversation,
+    answer: Changed,
+    about: "The program of an outside agent runs: from here on it is followed."
+  }),
+  defineOperation({
     name: "harness.list",
     role: "viewer",
     mutates: false,
     input: { conversation_id: optional(ConversationId) },
-    answer: Struct({ items: List(JsonValue) }),
-    about: "Outside agents; no server has any yet."
+    answer: Struct({ items: List(OutsideAgentItem) }),
+    about: "Outside agents whose program runs, or is about to."
   }),
   defineOperation({
     name: "harness.send",
@@ -52,7 +87,8 @@ export const outsideOperations = [
     mutates: true,
     input: { ...conversation, text: Text },
     answer: Changed,
-    about: "Outside agents; no server has any yet."
+    about:
+      "Types a text into an outside agent, as soon as it takes input: not while it starts, and not into one of its dialogs. It was delivered when a `user_prompt` event shows it."
   }),
   defineOperation({
     name: "harness.interrupt",
@@ -60,6 +96,6 @@ export const outsideOperations = [
     mutates: true,
     input: conversation,
     answer: Changed,
-    about: "Outside agents; no server has any yet."
+    about: "Ends what an outside agent does, with the key that its program has for it."
   })
 ] as const

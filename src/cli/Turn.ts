@@ -192,3 +192,18 @@ export const tellDecision = async (
     to.terminal.complain(`${error.message}\n`)
   }
 }
+
+/** A yes starts the plan that was shown; anything else refuses it, with that as the reason. */
+export const tellPlan = async (
+  { client, terminal }: Pick<FollowOptions, "client" | "terminal">,
+  plan: { readonly conversation_id: string; readonly plan_id: string; readonly revision?: number },
+  answer: string
+): Promise<void> => {
+  try {
+    if (/^y(es)?$/i.test(answer)) await client.call("plan.approve", plan)
+    else await client.call("plan.reject", { ...plan, reason: answer })
+  } catch (error) {
+    if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error
+    terminal.complain(`${error.message}\n`)
+  }
+}

@@ -30,6 +30,7 @@ const lines: ReadonlyArray<Line> = [
   ["tail", "follow a conversation rune by rune", () => import("../cli/verbs/tail.ts")],
   ["ls", "list conversations, newest first", () => import("../cli/verbs/ls.ts")],
   ["show", "summarize a conversation", () => import("../cli/verbs/show.ts")],
+  ["inbox", "answer everything that waits for you", () => import("../cli/verbs/inbox.ts")],
   ["approve", "allow a tool call that waits for a decision", () => import("../cli/verbs/approve.ts")],
   ["deny", "refuse a tool call that waits for a decision", () => import("../cli/verbs/deny.ts")],
   ["interrupt", "end the turn that is running", () => import("../cli/verbs/interrupt.ts")],

@@ -72,7 +72,7 @@ describe("the verbs of the command", () => {
 
   it("are all those that were promised", () => {
     const promised =
-      "serve server open demo goal plan chat run attach send steer tail ls show approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token config bench completions"
+      "serve server open demo goal plan chat run attach send steer tail ls show inbox approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token config bench completions"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
   })
 
@@ -84,7 +84,7 @@ describe("the verbs of the command", () => {
       .join("\n")
     // Of clients that run tools, of programs that bring agents, of followers; `token` works on the files themselves, and so does `demo`.
     const ofPrograms =
-      /^(tool\.(register|result)|harness\.\w+|(attention\.)?subscribe|unsubscribe|attention\.list|server\.stop|goal\.demo|token\.\w+)$/
+      /^(tool\.(register|result)|harness\.\w+|(attention\.)?subscribe|unsubscribe|server\.stop|goal\.demo|token\.\w+)$/
     const missing = operationNames.filter((name) => !ofPrograms.test(name) && !sources.includes(`"${name}"`))
     expect(missing).toEqual([])
   })

@@ -1,8 +1,8 @@
 // Follows a goal to its end: what happens in words, questions asked where they come up, and a plan that waits for a word
 // put to whoever sits at the terminal. The goal itself lives on the server: going away does not stop it.
-import { type AnyRune, type Client, RequestFailed } from "../../client/Client.ts"
+import type { AnyRune, Client } from "../../client/Client.ts"
 import { showRows } from "../Pages.ts"
-import { decide } from "../Turn.ts"
+import { decide, tellPlan } from "../Turn.ts"
 import type { Terminal } from "../Verb.ts"
 import { Board } from "./Board.ts"
 import { GoalLines } from "./Lines.ts"
@@ -93,11 +93,5 @@ const judge = async (
     terminal.complain(`the plan waits: echs plan approve ${which}, or echs plan reject ${which} --reason …\n`)
     return
   }
-  try {
-    if (/^y(es)?$/i.test(answer)) await client.call("plan.approve", plan)
-    else await client.call("plan.reject", { ...plan, reason: answer })
-  } catch (error) {
-    if (!(error instanceof RequestFailed) || error.code !== "invalid_state") throw error
-    terminal.complain(`${error.message}\n`)
-  }
+  await tellPlan({ client, terminal }, plan, answer)
 }

@@ -1,5 +1,5 @@
 // One conversation, followed live or looked at in the past. It opens at its end and pages backwards by cursor, so that a
-// long one opens as fast as a short one; new runes are painted at most once a frame; what is kept is bounded.
+// long one opens as fast as a short one; new runes are painted a few times a second; what is kept is bounded.
 import { signal } from "@preact/signals"
 import type { AnyRune, ConversationSummary } from "../../client/Client.ts"
 import { Transcript, transcriptOf } from "../state/Transcript.ts"
@@ -9,6 +9,8 @@ import { client, failureText, lastHeardMs } from "./Connection.ts"
 const pageRunes = 400
 const keptRunesMax = 20_000
 const summaryEveryMs = 250
+const paintEveryMs = 40
+const drawEveryMs = 500
 
 /** Kinds after which the summary is asked for again. */
 const isStructural = (kind: string): boolean => !/_delta$|\.progress$/.test(kind)
@@ -17,6 +19,8 @@ export class ConversationFeed {
   readonly id: string
   /** Goes up with every change of the transcript. */
   readonly version = signal(0)
+  /** The same, less often, for what is drawn of all runes. */
+  readonly drawing = signal(0)
   readonly summary = signal<ConversationSummary | undefined>(undefined)
   readonly head = signal(0)
   readonly failure = signal("")
@@ -26,7 +30,8 @@ export class ConversationFeed {
   readonly at: number | undefined
   transcript = new Transcript()
   private readonly closing = new AbortController()
-  private frame = 0
+  private paintTimer: ReturnType<typeof setTimeout> | undefined
+  private drawTimer: ReturnType<typeof setTimeout> | undefined
   private summaryTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor(id: string, at: number | undefined) {
@@ -39,8 +44,7 @@ export class ConversationFeed {
 
   close(): void {
     this.closing.abort()
-    cancelAnimationFrame(this.frame)
-    clearTimeout(this.summaryTimer)
+    for (const timer of [this.paintTimer, this.drawTimer, this.summaryTimer]) clearTimeout(timer)
   }
 
   private async run(): Promise<void> {
@@ -121,13 +125,18 @@ export class ConversationFeed {
     this.transcript = transcriptOf(kept)
   }
 
+  /** Text moves 25 times a second, what is drawn of all runes twice: the rest of every frame is for scrolling. */
   private paint(): void {
-    if (this.frame !== 0) return
-    const show = (): void => {
-      this.frame = 0
+    this.paintTimer ??= setTimeout(() => {
+      this.paintTimer = undefined
       this.version.value += 1
-    }
-    // A page in the background gets no frames; it must not fall behind for it.
-    this.frame = document.hidden ? (setTimeout(show, 250) as unknown as number) : requestAnimationFrame(show)
+    }, paintEveryMs)
+    this.drawTimer ??= setTimeout(
+      () => {
+        this.drawTimer = undefined
+        this.drawing.value += 1
+      },
+      this.drawing.value === 0 ? paintEveryMs : drawEveryMs
+    )
   }
 }

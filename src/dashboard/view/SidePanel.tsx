@@ -165,7 +165,7 @@ const runesShown = 200
 
 const Runes = ({ feed }: { readonly feed: ConversationFeed }) => {
   const filter = useSignal("")
-  void feed.version.value
+  void feed.drawing.value
   const wanted = filter.value.trim().toLowerCase()
   const found = feed.transcript.runes.filter(
     (rune) => wanted === "" || rune.kind.includes(wanted) || JSON.stringify(rune.payload).toLowerCase().includes(wanted)

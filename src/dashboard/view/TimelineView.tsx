@@ -95,7 +95,7 @@ const Lanes = ({
   readonly scale: number
 }) => {
   // The version is read so that the lanes follow the transcript.
-  void feed.version.value
+  void feed.drawing.value
   const timeline = timelineOf(feed.transcript.runes, feed.at === undefined ? Date.now() : 0)
   const { fromMs, lanes, toMs } = timeline
   const place = scaleOf(timeline)

@@ -238,11 +238,19 @@ export const serverSettings = (
   flags: SettingFlags = {}
 ): ServerSettings => {
   checkVariables(environment)
-  const file = readConfig(dataDirectory)
+  return checked(environment, readConfig(dataDirectory), flags, join(dataDirectory, "config.json"))
+}
+
+const checked = (environment: Environment, file: Config, flags: SettingFlags, path: string): ServerSettings => {
   const { asked, config } = remembering(file)
   const settings = settingsIn(environment, config, flags)
-  checkNames(join(dataDirectory, "config.json"), Object.keys(file), asked)
+  checkNames(path, Object.keys(file), asked)
   return settings
+}
+
+/** Throws what is wrong with the content of a config.json; the environment hides nothing of it. */
+export const checkSettings = ({ homeDirectory }: Environment, file: Config, path: string): void => {
+  checked({ homeDirectory, variables: {} }, file, {}, path)
 }
 
 const settingsIn = (environment: Environment, config: Config, flags: SettingFlags): ServerSettings => {

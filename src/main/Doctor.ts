@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process"
 import type { Finding } from "../cli/verbs/doctor.ts"
 import type { VerifyReport } from "../cli/verbs/verify.ts"
+import { keyOf } from "../config/Credentials.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { readServerInfo } from "../config/LocalServer.ts"
 import { type ServerSettings, serverSettings } from "../config/Settings.ts"
@@ -49,7 +50,7 @@ const sandbox = async ({ environment }: DoctorParts, directory: string): Promise
     variables: environment.variables,
     ...namedPaths(environment, directory)
   })
-  const asks = contained ? "" : "; every command is asked about"
+  const asks = contained ? "" : "; every command is asked about; for a sandbox: apt install bubblewrap"
   const bounds = limits.map(({ name, per, value }) => `${value.toLocaleString("en-US")} ${name} per ${per}`).join(", ")
   const inForce = bounds === "" ? "no limits" : `at most ${bounds}`
   return {
@@ -84,7 +85,7 @@ const modelFinding = async (parts: DoctorParts, directory: string): Promise<Find
     const { model } = serverSettings(parts.environment, directory)
     const registry = makeRegistry({
       key: (variable) => {
-        const value = parts.environment.variables[variable]
+        const value = keyOf(parts.environment, directory, variable)
         return value === undefined || value === "" ? undefined : Redacted.make(value)
       },
       ...(model === undefined ? {} : { model })
@@ -94,7 +95,7 @@ const modelFinding = async (parts: DoctorParts, directory: string): Promise<Find
     return {
       name: "model",
       level: isScripted ? "notice" : "good",
-      text: isScripted ? `${chosen}: set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real one` : chosen
+      text: isScripted ? `${chosen}; for a real one: echs login anthropic, or echs login openai` : chosen
     }
   } catch (error) {
     return { name: "model", level: "bad", text: error instanceof Error ? error.message : String(error) }
@@ -127,7 +128,9 @@ export const examine = async (parts: DoctorParts, flag: string | undefined): Pro
       name: "server",
       level: running === undefined ? "notice" : "good",
       text:
-        running === undefined ? "none runs here; start one with: echs serve" : `${running.url}, process ${running.pid}`
+        running === undefined
+          ? "none runs here; start one: echs server start"
+          : `${running.url}, process ${running.pid}`
     },
     await logFinding(parts, directory, running !== undefined),
     await modelFinding(parts, directory),

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util"
 import { DirectoryLocked } from "#runelog/RunelogErrors.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../cli/Verb.ts"
+import { keyOf, readCredentials } from "../config/Credentials.ts"
 import { dataDirectory, type Environment } from "../config/Environment.ts"
 import { DirectoryShared, scenarioReader } from "../config/ServerFiles.ts"
 import { providerAddresses, type ServerSettings, SettingInvalid, serverSettings } from "../config/Settings.ts"
@@ -55,12 +56,12 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     logLevel,
     page: pageFiles(),
     version: parts.version,
-    key: (variable) => parts.environment.variables[variable],
+    key: (variable) => keyOf(parts.environment, directory, variable),
     environment: parts.environment,
     sandbox: settings.sandbox,
     mcpServers: settings.mcpServers,
     instructions: settings.instructions,
-    secrets: secretsOf(settings, parts.environment),
+    secrets: [...secretsOf(settings, parts.environment), ...Object.values(readCredentials(directory))],
     providers: { ...providerAddresses(parts.environment), ...providers },
     models: settings.models,
     llmRetryMs: settings.llmRetryMs,

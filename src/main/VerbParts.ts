@@ -7,6 +7,8 @@ import type { CompletionsParts } from "../cli/verbs/completions.ts"
 import type { ConfigParts } from "../cli/verbs/config.ts"
 import type { DemoParts } from "../cli/verbs/demo.ts"
 import type { DoctorParts } from "../cli/verbs/doctor.ts"
+import type { LoginParts } from "../cli/verbs/login.ts"
+import type { ModelsParts } from "../cli/verbs/models.ts"
 import type { OpenParts } from "../cli/verbs/open.ts"
 import type { PolicyParts } from "../cli/verbs/policy.ts"
 import type { RepairParts } from "../cli/verbs/repair.ts"
@@ -25,6 +27,8 @@ export type VerbParts = RemoteParts &
   PolicyParts &
   OpenParts &
   ConfigParts &
+  LoginParts &
+  ModelsParts &
   TokenParts &
   DoctorParts &
   VerifyParts &
@@ -72,6 +76,7 @@ export const makeVerbParts = (start: {
     ...backgroundParts(directory, [process.execPath, start.launcher]),
     ...recordParts,
     ...settingsParts(directory),
+    ...keyParts(directory),
     command: [process.execPath, start.launcher],
     variables: environment.variables,
     openBrowser: async (url) => (await import("./Browser.ts")).openBrowser(url, environment.variables),
@@ -161,12 +166,16 @@ const recordParts: Pick<VerbParts, "fold" | "readPolicy"> = {
   }
 }
 
-type SettingsMembers = "settings" | "settingsFailure" | "tokens" | "createToken" | "removeToken"
+type SettingsMembers = "changeSetting" | "settings" | "settingsFailure" | "tokens" | "createToken" | "removeToken"
 
 const settingsParts = (directory: DirectoryOf): Pick<VerbParts, SettingsMembers> => ({
   settings: async (flag) => {
     const { configPath, explainSettings } = await import("../config/Explain.ts")
     return { config_path: configPath(directory(flag)), items: explainSettings(readEnvironment(), flag) }
+  },
+  changeSetting: async (flag, name, value) => {
+    const { changeSetting } = await import("../config/ChangeSetting.ts")
+    changeSetting(readEnvironment(), directory(flag), name, value)
   },
   settingsFailure: async (error) => {
     const { SettingInvalid } = await import("../config/Settings.ts")
@@ -185,6 +194,31 @@ const settingsParts = (directory: DirectoryOf): Pick<VerbParts, SettingsMembers>
   createToken: async (flag, name, role) => (await localServer()).createNamedToken(directory(flag), name, role),
   removeToken: async (flag, name) => (await localServer()).removeNamedToken(directory(flag), name)
 })
+
+type KeyMembers = "credentials" | "models" | "removeCredential" | "storeCredential"
+
+const keyParts = (directory: DirectoryOf): Pick<VerbParts, KeyMembers> => {
+  const stored = () => import("../config/Credentials.ts")
+  return {
+    credentials: async (flag) => {
+      const { credentialsPath, readCredentials } = await stored()
+      const data = directory(flag)
+      const { variables } = readEnvironment()
+      const inFile = Object.keys(readCredentials(data))
+      const names = [...new Set(["ANTHROPIC_API_KEY", "OPENAI_API_KEY", ...inFile])]
+      const items = names
+        .filter((variable) => variables[variable] || inFile.includes(variable))
+        .map((variable) => {
+          const source = variables[variable] ? "environment" : "credentials.json"
+          return { variable, source } as const
+        })
+      return { path: credentialsPath(data), items }
+    },
+    storeCredential: async (flag, variable, key) => (await stored()).storeCredential(directory(flag), variable, key),
+    removeCredential: async (flag, variable) => (await stored()).removeCredential(directory(flag), variable),
+    models: async (flag) => (await import("./ModelList.ts")).listModels(readEnvironment(), directory(flag))
+  }
+}
 
 const verifyDirectory = async (directory: string): Promise<VerifyReport | "missing"> => {
   const [{ verifyData }, { DataMissing }] = await Promise.all([

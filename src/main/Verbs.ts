@@ -57,7 +57,9 @@ const lines: ReadonlyArray<Line> = [
   ["doctor", "check what is installed and configured", () => import("../cli/verbs/doctor.ts")],
   ["hooks", "show the hooks of a directory, and trust them", () => import("./HooksVerb.ts")],
   ["token", "show where the access token is; create and remove named tokens", () => import("../cli/verbs/token.ts")],
-  ["config", "print every setting, its value and its source", () => import("../cli/verbs/config.ts")],
+  ["login", "store the key of a model provider", () => import("../cli/verbs/login.ts")],
+  ["models", "list the models that could answer, and what they cost", () => import("../cli/verbs/models.ts")],
+  ["config", "print, set or remove settings", () => import("../cli/verbs/config.ts")],
   ["bench", "measure a running server from here", () => import("../cli/verbs/bench.ts")],
   ["completions", "print a completion script for bash, zsh or fish", () => import("../cli/verbs/completions.ts")]
 ]

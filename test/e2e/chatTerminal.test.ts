@@ -77,7 +77,7 @@ describe("a chat at a terminal", () => {
     const terminal = open(100, "--model", "scripted/demo")
     await isReady(terminal)
     expect(terminal.screen()).toMatch(/echs \d[\s\S]*scripted\/demo · auto · /)
-    expect(terminal.screen()).toContain("ANTHROPIC_API_KEY")
+    expect(terminal.screen()).toContain("echs login anthropic")
     terminal.press("show me", "Enter")
     await shows(() => terminal.screen()).toMatch(/\? write .*echs-demo\.md/)
     await shows(() => terminal.screen()).toMatch(/allow\? \[y\]es|rows: Enter shows more/)

@@ -64,7 +64,7 @@ const plural = (count: number, one: string): string => `${count} ${one}${count =
 const keyRows = (paint: View["paint"]): ReadonlyArray<string> => [
   "",
   `${paint("notice", "!")} no model key is set: a scripted demo answers`,
-  `  a real model: ${paint("strong", "export ANTHROPIC_API_KEY=…")} or ${paint("strong", "OPENAI_API_KEY=…")}, then ${paint("strong", "echs server stop")} and ${paint("strong", "echs")}`,
+  `  a real model: ${paint("strong", "echs login anthropic")} or ${paint("strong", "echs login openai")}, then ${paint("strong", "echs")} again`,
   `  what ECHS does, without a key: ${paint("strong", "echs demo")}`
 ]
 

@@ -1,25 +1,18 @@
-// Checks the evidence of tasks: runs the commands, looks for the files, reads the reports. What it finds is what counts,
+// Checks evidence: runs the commands, looks at the files, counts what changed. What the server finds is what counts,
 // whatever a model said before. A check that cannot be made has not passed.
-
-import type { ConversationState } from "../machine/State.ts"
-import { workspaceOf } from "../machine/view/Select.ts"
-import type { AgentId } from "../rune/Ids.ts"
-import type { Evidence, EvidenceSpec } from "../rune/kinds/plan.ts"
-import { refusalOf, type Tools, writableOf } from "./GoalContext.ts"
+import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
+import { checkDiff, checkFile, checkUnchanged } from "./evidence/Look.ts"
+import { cut, type Found, failed, type Place } from "./evidence/Place.ts"
+import { checkCommand, checkDelta, checkHttp, checkJson, checkTests } from "./evidence/Run.ts"
+import { markOf } from "./evidence/Spec.ts"
+import type { Tools } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
-import { judgeReport } from "./Report.ts"
 
-export interface Place {
-  readonly state: ConversationState
-  /** Where the agent works whose task it is; the conversation's workspace when there is none. */
-  readonly agentId: AgentId | null
-  /** Reports that are older say nothing about this goal. */
-  readonly sinceMs: number
-  readonly signal: AbortSignal
+/** A check, and whose it is. */
+export interface Asked {
+  readonly spec: EvidenceSpec
+  readonly origin?: Evidence["origin"]
 }
-
-const cut = (text: string, max: number = limits.evidenceDetailCharsMax): string =>
-  text.length <= max ? text : `…${text.slice(text.length - max).toWellFormed()}`
 
 /** The more checks there are, the less is kept of each. */
 const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {
@@ -27,112 +20,65 @@ const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {
   return found.map((one) => (one.detail === undefined ? one : { ...one, detail: cut(one.detail, each) }))
 }
 
-const failed = (spec: EvidenceSpec, detail: string): Evidence => ({ spec, passed: false, detail: cut(detail) })
-
-/** Why the policy keeps a check from being made, if it does. */
-export const denialOf = (
-  { runner }: Pick<Tools, "runner">,
-  spec: EvidenceSpec,
-  { agentId, state }: Pick<Place, "agentId" | "state">
-): string | undefined => {
-  if (spec.type !== "command" || runner === undefined) return undefined
-  return refusalOf(runner, state, agentId, spec.command)
-}
-
-type Spec<Type extends EvidenceSpec["type"]> = Extract<EvidenceSpec, { readonly type: Type }>
-
-const checkCommand = async (
-  tools: Tools,
-  spec: Spec<"command">,
-  directory: string,
-  place: Place
-): Promise<Evidence> => {
-  const { runner } = tools
-  if (runner === undefined) return failed(spec, "this server runs no commands")
-  const denial = denialOf(tools, spec, place)
-  if (denial !== undefined) return failed(spec, `it was not run, ${denial}`)
-  const { signal, state } = place
-  try {
-    const ended = await runner.run({
-      argv: spec.command,
-      directory,
-      writable: writableOf(state, directory),
-      network: false,
-      outputCharsMax: limits.evidenceOutputCharsMax,
-      timeoutMs: limits.evidenceTimeoutMs,
-      signal
-    })
-    if (ended.exit_code === null) return failed(spec, `it was ended (${ended.end})\n${ended.output}`)
-    const passed = ended.exit_code === spec.expected_exit
-    return { spec, passed, exit_code: ended.exit_code, detail: cut(ended.output.trim()) }
-  } catch (error) {
-    return failed(spec, `it could not be started: ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
-
-const checkFile = async ({ look }: Tools, spec: Spec<"file">, directory: string): Promise<Evidence> => {
-  const found = await look.file(directory, spec.path)
-  return found._tag === "Found"
-    ? { spec, passed: true, detail: `${spec.path} is there, ${found.bytes} bytes` }
-    : failed(spec, found.reason)
-}
-
-const checkReport = async (
-  { look }: Tools,
-  spec: Spec<"report">,
-  directory: string,
-  { sinceMs }: Place
-): Promise<Evidence> => {
-  const found = await look.file(directory, spec.path)
-  if (found._tag === "Missing") return failed(spec, found.reason)
-  if (found.changed_ms < sinceMs) return failed(spec, `${spec.path} is older than the goal: it says nothing about it`)
-  const text = await look.text(directory, spec.path, limits.reportBytesMax)
-  const { detail, passed } = judgeReport(text ?? "")
-  return { spec, passed, detail: cut(`${spec.path}: ${detail}`) }
-}
-
-const check = (tools: Tools, spec: EvidenceSpec, directory: string, place: Place): Promise<Evidence> => {
+const check = (tools: Tools, spec: EvidenceSpec, place: Place): Promise<Found> | Found => {
   switch (spec.type) {
     case "command":
-      return checkCommand(tools, spec, directory, place)
+      return checkCommand(tools, spec, place)
     case "file":
-      return checkFile(tools, spec, directory)
+      return checkFile(tools, spec, place)
     case "report":
-      return checkReport(tools, spec, directory, place)
+      return failed("a report that somebody wrote proves nothing: the server counts only tests it ran itself")
+    case "tests":
+      return checkTests(tools, spec, place)
+    case "http":
+      return checkHttp(tools, spec, place)
+    case "json":
+      return checkJson(tools, spec, place)
+    case "delta":
+      return checkDelta(tools, spec, place)
+    case "diff":
+      return checkDiff(spec, place)
+    case "unchanged":
+      return checkUnchanged(spec, place)
   }
+}
+
+const checked = async (tools: Tools, { origin, spec }: Asked, place: Place): Promise<Evidence> => {
+  const found = place.signal.aborted
+    ? failed("the check was cut off")
+    : await check(tools, spec, { ...place, isPersons: origin !== undefined })
+  const wasGreen = place.isBaseline !== true && place.baseline(spec)?.passed === true
+  return {
+    spec,
+    ...found,
+    ...(origin === undefined ? {} : { origin }),
+    ...(place.tree === undefined ? {} : { tree: place.tree }),
+    ...(wasGreen && isWitness(spec) ? { was_green: true } : {})
+  }
+}
+
+/** A check that a task can turn from failing to passing; the others only keep what is there. */
+export const isWitness = ({ type }: EvidenceSpec): boolean =>
+  type !== "delta" && type !== "diff" && type !== "unchanged"
+
+/** Each check once; one that the person named stays the person's. */
+export const distinct = (asked: ReadonlyArray<Asked>): ReadonlyArray<Asked> => {
+  const byMark = new Map<string, Asked>()
+  for (const one of asked) {
+    const mark = markOf(one.spec)
+    if (!byMark.has(mark)) byMark.set(mark, one)
+  }
+  return [...byMark.values()]
 }
 
 /** Checks all of it, the same check once. The order is that of the list. */
 export const checkEvidence = async (
   tools: Tools,
-  specs: ReadonlyArray<EvidenceSpec>,
+  asked: ReadonlyArray<Asked>,
   place: Place
 ): Promise<ReadonlyArray<Evidence>> => {
-  const directory = workspaceOf(place.state, place.agentId)
-  const distinct = [...new Map(specs.map((spec) => [JSON.stringify(spec), spec])).values()]
-  if (directory === undefined) return distinct.map((spec) => failed(spec, "the conversation has no workspace"))
   const found: Array<Evidence> = []
-  // One after another: commands that test the same workspace may get in each other's way.
-  for (const spec of distinct) {
-    const isCut = place.signal.aborted
-    found.push(isCut ? failed(spec, "the check was cut off") : await check(tools, spec, directory, place))
-  }
+  // One after another: commands that test the same files may get in each other's way.
+  for (const one of distinct(asked)) found.push(await checked(tools, one, place))
   return fitted(found)
-}
-
-export const specText = (spec: EvidenceSpec): string => {
-  switch (spec.type) {
-    case "command":
-      return `command \`${spec.command.join(" ")}\` exits with ${spec.expected_exit}`
-    case "file":
-      return `file ${spec.path} exists`
-    case "report":
-      return `report ${spec.path} shows no failure`
-  }
-}
-
-export const evidenceText = ({ detail, exit_code: exitCode, passed, spec }: Evidence): string => {
-  const exit = exitCode === undefined ? "" : ` (exit ${exitCode})`
-  const why = passed || detail === undefined || detail === "" ? "" : `\n${detail}`
-  return `${passed ? "passed" : "FAILED"}: ${specText(spec)}${exit}${why}`
 }

@@ -23,6 +23,12 @@ const identity = {
   GIT_COMMITTER_EMAIL: "echs@localhost"
 }
 
+/** What programs leave behind beside the files they read: in no tree, so neither compared nor merged. */
+const byProducts = [
+  String.raw`(^|/)(__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.nyc_output|\.tox|htmlcov)/`,
+  String.raw`\.pyc$|(^|/)\.coverage$|\.tsbuildinfo$`
+].join("|")
+
 /**
  * The copy of the index keeps what git knows of unchanged files, so that they are not read again; with its time, by
  * which git tells files that changed in the very moment it looked. Each has a place of its own: process ids repeat
@@ -37,6 +43,10 @@ index="$place/index"
 [ -f "$dir/index" ] && cp -p "$dir/index" "$index"
 export GIT_INDEX_FILE="$index"
 stage . >/dev/null 2>&1 || exit 4
+made() { tr '\\000\\n' '\\n\\000' | grep -E "$1" | tr '\\000\\n' '\\n\\000'; }
+if [ "$(git ls-files -z | made "$1" | wc -c)" -gt 0 ]; then
+  git ls-files -z | made "$1" | git update-index -z --force-remove --stdin || exit 4
+fi
 git write-tree
 `
 
@@ -63,7 +73,7 @@ export const makeGit = ({ runner }: Pick<Tools, "runner">, workspace: string, si
     run: (directory, args) => inDirectory(directory, (git, request) => git.run(args, request)),
     script,
     writeTree: async (directory) => {
-      const ended = await script(directory, writeTreeScript, [])
+      const ended = await script(directory, writeTreeScript, [byProducts])
       return ended?.exit_code === 0 ? ended.stdout.trim() : undefined
     }
   }

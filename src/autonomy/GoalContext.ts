@@ -1,9 +1,12 @@
 // What the pursuit of a goal works with: the conversation it happens in, a runner of programs, and a look into the
 // workspace. The state is the only memory: whoever sits down here after a crash finds everything in it.
+
+import { serverName } from "../machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import type { CommandRuling } from "../policy/CommandRules.ts"
 import type { AgentId } from "../rune/Ids.ts"
+import type { GoalModels } from "../rune/kinds/evidence.ts"
 import type { ProcessPort } from "../sandbox/process/ProcessPort.ts"
 import type { WorkspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolConversation } from "../tool/ToolPort.ts"
@@ -20,40 +23,40 @@ export type RunnerRuling = CommandRuling
 
 type Argv = ReadonlyArray<string>
 
-/** Who approves a plan where nobody has to. */
-export const selfApprover = "auto_start"
-
 export interface Tools {
   readonly runner: Runner | undefined
   readonly look: WorkspaceLook
   readonly nowMs: () => number
+  /** The program that asks a server under test, inside the sandbox. */
+  readonly node: string
 }
 
 export interface GoalContext extends Tools {
   readonly conversation: ToolConversation
 }
 
-/** The model that agents of a goal speak with: that of the conversation. */
-export const modelOf = (state: ConversationState): string =>
-  state.session.config.model ?? agentOf(state, state.session.root_agent_id)?.model ?? ""
+/** The model that agents of a role speak with: the goal's for this role, else that of the conversation. */
+export const modelOf = (state: ConversationState, role: keyof GoalModels): string =>
+  state.plan?.models[role] ?? state.session.config.model ?? agentOf(state, state.session.root_agent_id)?.model ?? ""
 
 /** Whether the commands of a plan may run without a person having seen them: only where something holds them. */
 export const maySelfApprove = (runner: Runner | undefined): boolean => runner?.contained === true
 
 /** A person said yes to the plan as it is, with its commands before their eyes. */
 const isApprovedByPerson = ({ plan }: ConversationState): boolean =>
-  plan !== null && plan.approver !== null && plan.approver !== selfApprover
+  plan !== null && plan.approver !== null && plan.approver !== serverName
 
 /** Whether a command of the evidence may be run now, and why not. */
 export const refusalOf = (
   runner: Runner,
   state: ConversationState,
   agentId: AgentId | null,
-  argv: Argv
+  argv: Argv,
+  given: { readonly isPersons: boolean }
 ): string | undefined => {
   const { decision, reason } = runner.ruling(state, agentId, argv)
   if (decision === "deny") return `the policy denies it: ${reason}`
-  return decision === "ask" && !isApprovedByPerson(state)
+  return decision === "ask" && !given.isPersons && !isApprovedByPerson(state)
     ? `it is asked about, and nobody said yes: ${reason}`
     : undefined
 }

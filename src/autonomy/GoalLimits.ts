@@ -13,6 +13,8 @@ export const limits = {
   findingCharsMax: 4 * KIB,
   /** Problems with a plan or a review that are told at once. */
   problemsMax: 12,
+  /** A server under test answers after this long at most. */
+  httpWaitMs: 20_000,
   /** One check may take this long. */
   evidenceTimeoutMs: 600_000,
   evidenceOutputCharsMax: 16 * KIB,
@@ -23,6 +25,8 @@ export const limits = {
   evidenceKeptMax: 4_096,
   /** Checks that passed once and fail now, told to whoever plans anew. */
   regressionsShownMax: 16,
+  /** Files named as a reason to doubt a check. */
+  suspectsShownMax: 10,
   /** Shown to a worker of what those before it said. */
   resultShownCharsMax: 500,
   reportBytesMax: 4 * 1024 * KIB,

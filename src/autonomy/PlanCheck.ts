@@ -1,94 +1,30 @@
 // Reads a plan as a model wrote it. What is wrong with it is told all at once and in words the model can act on; a plan
 // that comes out of here can be executed: no cycle, no unknown dependency, evidence for every task.
 import type { TaskId } from "../rune/Ids.ts"
-import type { EvidenceSpec, PlanTask } from "../rune/kinds/plan.ts"
+import type { EvidenceSpec } from "../rune/kinds/evidence.ts"
+import type { PlanTask } from "../rune/kinds/plan.ts"
+import { readEvidence } from "./evidence/Reader.ts"
 import { limits } from "./GoalLimits.ts"
+import { type Checked, Problems } from "./Problems.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
-export type Checked<A> =
-  | { readonly _tag: "Sound"; readonly value: A }
-  | { readonly _tag: "Faulty"; readonly problems: ReadonlyArray<string> }
-
 const priorities: ReadonlySet<unknown> = new Set(["critical", "high", "medium", "low"])
 
-/** Gathers what is wrong, each with its place. */
-export class Problems {
-  readonly list: Array<string> = []
-
-  add(where: string, problem: string): void {
-    this.list.push(`${where}: ${problem}`)
-  }
-
-  text(where: string, value: unknown, charsMax: number = limits.taskTextCharsMax): string {
-    if (typeof value !== "string" || value.trim() === "") this.add(where, "must be text")
-    else if (value.length > charsMax) this.add(where, `is longer than ${charsMax} characters`)
-    return typeof value === "string" ? value : ""
-  }
-
-  texts(where: string, value: unknown, max: number): ReadonlyArray<string> {
-    if (value === undefined) return []
-    if (!Array.isArray(value)) {
-      this.add(where, "must be a list")
-      return []
-    }
-    if (value.length > max) this.add(where, `has more than ${max} entries`)
-    return value.slice(0, max).map((one, index) => this.text(`${where}[${index}]`, one))
-  }
-
-  checked<A>(value: A): Checked<A> {
-    if (this.list.length === 0) return { _tag: "Sound", value }
-    const rest = this.list.length - limits.problemsMax
-    const shown = this.list.slice(0, limits.problemsMax)
-    return { _tag: "Faulty", problems: rest > 0 ? [...shown, `and ${rest} more problems`] : shown }
-  }
-}
-
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
-
-const commandOf = (problems: Problems, where: string, value: unknown): ReadonlyArray<string> => {
-  if (typeof value === "string") return ["sh", "-c", problems.text(`${where}.command`, value)]
-  const argv = problems.texts(`${where}.command`, value ?? "", 256)
-  if (Array.isArray(value) && value.length === 0) problems.add(`${where}.command`, "is empty")
-  return argv
-}
-
-const evidenceOf = (problems: Problems, where: string, value: unknown): EvidenceSpec | undefined => {
-  if (!isObject(value)) {
-    problems.add(where, "must be an object with a type")
-    return undefined
-  }
-  const exit = value["expected_exit"] ?? 0
-  switch (value["type"]) {
-    case "command":
-      if (!Number.isSafeInteger(exit)) problems.add(`${where}.expected_exit`, "must be a whole number")
-      return {
-        type: "command",
-        command: commandOf(problems, where, value["command"]),
-        expected_exit: Number(exit)
-      }
-    case "file":
-      return { type: "file", path: problems.text(`${where}.path`, value["path"], 4096) }
-    case "report":
-      return { type: "report", path: problems.text(`${where}.path`, value["path"], 4096) }
-    default:
-      problems.add(`${where}.type`, 'must be "command", "file" or "report"')
-      return undefined
-  }
-}
 
 const evidenceList = (problems: Problems, where: string, value: unknown): ReadonlyArray<EvidenceSpec> => {
   const list = Array.isArray(value) ? value : []
   if (list.length === 0) {
     problems.add(
       where,
-      "is missing. Say how it will be shown that the task is done: a command and the exit code it must have, a file that must exist, or a test report"
+      "is missing. Say how it will be shown that the task is done: a command and the exit code it must have, tests that must pass, or a file that must exist"
     )
   }
   if (list.length > limits.evidencePerTaskMax) problems.add(where, `has more than ${limits.evidencePerTaskMax} entries`)
   return list
     .slice(0, limits.evidencePerTaskMax)
-    .flatMap((one, index) => evidenceOf(problems, `${where}[${index}]`, one) ?? [])
+    .flatMap((one, index) => readEvidence(problems, `${where}[${index}]`, one) ?? [])
 }
 
 const taskId = /^[A-Za-z0-9_.-]{1,64}$/u

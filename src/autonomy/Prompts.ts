@@ -4,8 +4,9 @@
 import { isLost } from "../machine/decide/TaskSchedule.ts"
 import type { PlanState, TaskState } from "../machine/State.ts"
 import { taskLines } from "../machine/view/PlanSummary.ts"
-import type { Evidence, EvidenceSpec, Finding } from "../rune/kinds/plan.ts"
-import { evidenceText, specText } from "./Evidence.ts"
+import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
+import type { Finding } from "../rune/kinds/plan.ts"
+import { modelText, specText } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
 
 export const orchestratorInstructions = `You lead the work on a goal. You do not do the work: you look at the workspace with tools that only read, and split the goal into tasks for workers who start with an empty context.
@@ -18,7 +19,7 @@ export const criticInstructions = `You review work that others say is done. You 
 Answer with the tool submit_review; only that counts. Verdict "pass" when the goal is met; "retry" when there are findings that workers can fix, each with severity, category, title, and where possible file, line and suggested_fix; "replan" when the plan itself was wrong. A pass is refused while evidence fails.`
 
 const evidenceLines = (evidence: ReadonlyArray<Evidence>): string =>
-  evidence.length === 0 ? "(none)" : evidence.map((one) => `- ${evidenceText(one)}`).join("\n")
+  evidence.length === 0 ? "(none)" : evidence.map((one) => `- ${modelText(one)}`).join("\n")
 
 const specLines = (specs: ReadonlyArray<EvidenceSpec>): string => specs.map((spec) => `- ${specText(spec)}`).join("\n")
 
@@ -46,10 +47,17 @@ const before = (plan: PlanState, task: TaskState): string => {
   return lines.length === 0 ? "" : `\n\nDone before it:\n${lines.join("\n")}`
 }
 
-const retry = ({ evidence, failure }: TaskState): string => {
-  if (failure === null) return ""
-  const found = evidence.length === 0 ? "" : `\n${evidenceLines(evidence)}`
-  return `\n\nIt was tried before and failed: ${failure.message}${found}\nFind out why before you do anything else.`
+const tryLine = ({ counted, message }: TaskState["tries"][number]): string =>
+  `- ${counted ? "" : "(through no fault of the work) "}${message}`
+
+/** All that is known of the attempts before, the newest with what was checked. */
+const retry = ({ evidence, failure, tries }: TaskState): string => {
+  const last = failure?.message ?? tries.at(-1)?.message
+  if (last === undefined) return ""
+  const found = failure === null || evidence.length === 0 ? "" : `\n${evidenceLines(evidence)}`
+  const earlier = tries.slice(0, -1).map(tryLine)
+  const before = earlier.length === 0 ? "" : `\nAttempts before that:\n${earlier.join("\n")}`
+  return `\n\nIt was tried before and failed: ${last}${found}${before}\nFind out why before you do anything else.`
 }
 
 export const taskPrompt = (plan: PlanState, task: TaskState): string => {

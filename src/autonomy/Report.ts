@@ -1,9 +1,10 @@
-// Reads test reports: JUnit XML, TAP, and the JSON of common test runners. A report that nothing is understood of proves
+// Reads test reports: JUnit XML, TAP, the JSON of common test runners, and what they print. A report that nothing is understood of proves
 // nothing, and neither does one without a single test.
 
 export interface Judgment {
   readonly passed: boolean
   readonly detail: string
+  readonly tests: number
 }
 
 interface Counts {
@@ -14,6 +15,7 @@ interface Counts {
 }
 
 const judge = ({ broken, failures, tests }: Counts): Judgment => ({
+  tests,
   passed: tests > 0 && failures === 0 && broken === undefined,
   detail: tests === 0 ? "it holds no test" : `${tests} tests, ${failures} failures${broken ? `; ${broken}` : ""}`
 })
@@ -62,9 +64,40 @@ const json = (text: string): Counts | undefined => {
   }
 }
 
+const total = (text: string, pattern: RegExp): number | undefined => {
+  const found = [...text.matchAll(pattern)].at(-1)
+  return found === undefined ? undefined : Number(found[1])
+}
+
+/** The last lines of common runners: node --test, unittest, pytest, vitest and jest. */
+const summary = (text: string): Counts | undefined => {
+  const node = total(text, /^\W*tests (\d+)$/gmu)
+  if (node !== undefined) {
+    const cancelled = total(text, /^\W*cancelled (\d+)$/gmu) ?? 0
+    return { tests: node, failures: (total(text, /^\W*fail (\d+)$/gmu) ?? 0) + cancelled }
+  }
+  const unittest = total(text, /^Ran (\d+) tests? in /gmu)
+  if (unittest !== undefined) return { tests: unittest, failures: /^FAILED \(/mu.test(text) ? 1 : 0 }
+  const line = text.match(/^.*\b\d+ passed\b.*$/gmu)?.at(-1)
+  if (line === undefined) return undefined
+  const passed = total(line, /(\d+) passed/gu) ?? 0
+  const failures = (total(line, /(\d+) failed/gu) ?? 0) + (total(line, /(\d+) errors?/gu) ?? 0)
+  return { tests: passed + failures, failures }
+}
+
+/** What a run of tests printed. A program that ends well without a word about tests has run none. */
+export const judgeOutput = (text: string): Judgment => {
+  const counts = summary(text) ?? json(text) ?? tap(text)
+  return counts === undefined ? { passed: false, tests: 0, detail: "it prints nothing about tests" } : judge(counts)
+}
+
 export const judgeReport = (text: string): Judgment => {
   const counts = json(text) ?? junit(text) ?? tap(text)
   return counts === undefined
-    ? { passed: false, detail: "it is no report that is understood (JUnit XML, TAP, or JSON of a test runner)" }
+    ? {
+        passed: false,
+        tests: 0,
+        detail: "it is no report that is understood (JUnit XML, TAP, or JSON of a test runner)"
+      }
     : judge(counts)
 }

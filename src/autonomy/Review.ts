@@ -2,10 +2,13 @@
 import { isLost } from "../machine/decide/TaskSchedule.ts"
 import type { PlanState } from "../machine/State.ts"
 import type { TaskId } from "../rune/Ids.ts"
-import type { Evidence, EvidenceSpec, Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
-import { evidenceText } from "./Evidence.ts"
+import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
+import type { Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
+import { demandsOf } from "./Demands.ts"
+import type { Asked } from "./Evidence.ts"
+import { markOf, modelText } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
-import { type Checked, Problems } from "./PlanCheck.ts"
+import { type Checked, Problems } from "./Problems.ts"
 import { findingLines } from "./Prompts.ts"
 
 export interface Review {
@@ -49,22 +52,23 @@ const specsOfTasks = (plan: PlanState): ReadonlyArray<EvidenceSpec> =>
  * checked because the one before had seen it pass, and so on: nothing that was reached is lost on the way. What a review saw
  * fail before it asked for a new plan is not kept: no plan could get rid of it, even one that does without it.
  */
-export const specsToReview = (plan: PlanState): ReadonlyArray<EvidenceSpec> => {
-  const passed = plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed)
-  return [...passed.slice(0, limits.evidenceKeptMax).map((one) => one.spec as EvidenceSpec), ...specsOfTasks(plan)]
+export const specsToReview = (plan: PlanState): ReadonlyArray<Asked> => {
+  const passed = plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed && one.origin === undefined)
+  const kept = passed.slice(0, limits.evidenceKeptMax).map((one) => ({ spec: one.spec as EvidenceSpec }))
+  return [...demandsOf(plan), ...kept, ...specsOfTasks(plan).map((spec) => ({ spec }))]
 }
 
 /** What an earlier review saw pass and this one saw fail: whoever plans anew has to say whether it still counts. */
 export const regressions = (plan: PlanState): ReadonlyArray<Evidence> => {
-  const own = new Set(specsOfTasks(plan).map((spec) => JSON.stringify(spec)))
+  const own = new Set([...demandsOf(plan).map(({ spec }) => spec), ...specsOfTasks(plan)].map(markOf))
   const failed = plan.evidence.filter((one) => !one.passed) as ReadonlyArray<Evidence>
-  return plan.replans === 0 ? [] : failed.filter(({ spec }) => !own.has(JSON.stringify(spec)))
+  return plan.replans === 0 ? [] : failed.filter(({ spec }) => !own.has(markOf(spec)))
 }
 
 /** What stands against a pass, whatever the critic thinks. */
-export const objections = (plan: PlanState): ReadonlyArray<string> => [
-  ...(plan.evidence.length === 0 ? ["nothing was checked, so nothing is shown: ask for a retry or a replan"] : []),
-  ...plan.evidence.filter((one) => !one.passed).map((one) => evidenceText(one as Parameters<typeof evidenceText>[0])),
+export const objections = (plan: PlanState, evidence: PlanState["evidence"] = plan.evidence): ReadonlyArray<string> => [
+  ...(evidence.length === 0 ? ["nothing was checked, so nothing is shown: ask for a retry or a replan"] : []),
+  ...evidence.filter((one) => !one.passed).map(modelText),
   ...plan.tasks
     .filter(isLost)
     .map((one) => `task ${one.task.task_id} failed: ${one.failure?.message ?? "no reason given"}`)
@@ -102,8 +106,10 @@ export const parseReview = (
 const evidenceFor = (plan: PlanState, finding: Finding): ReadonlyArray<EvidenceSpec> => {
   const task = plan.tasks.find((one) => one.task.task_id === finding.task_id)
   if (task?.task.evidence !== undefined) return task.task.evidence as ReadonlyArray<EvidenceSpec>
-  const failing = plan.evidence.filter((one) => !one.passed)
-  const shown = failing.length === 0 ? plan.evidence : failing
+  // What no model may see is not shown to a worker either.
+  const seen = plan.evidence.filter((one) => one.origin !== "hidden")
+  const failing = seen.filter((one) => !one.passed)
+  const shown = failing.length === 0 ? seen : failing
   return shown.slice(0, limits.evidencePerTaskMax).map((one) => one.spec as EvidenceSpec)
 }
 

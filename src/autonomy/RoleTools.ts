@@ -8,6 +8,7 @@ import { pathOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { Input, Tool } from "../tool/Tool.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
+import { withProtection } from "./Demands.ts"
 import type { Tools } from "./GoalContext.ts"
 import { agentTools } from "./tools/Agents.ts"
 import { giveUpTool, makeSubmitPlan, makeUpdatePlan } from "./tools/Plan.ts"
@@ -28,6 +29,10 @@ export const partOf = (state: ConversationState, agentId: AgentId | null): Part 
 const lastCalls: ReadonlySet<string> = new Set(["submit_plan", "submit_review", "give_up"])
 
 export const endsTurn = (call: CallState): boolean => lastCalls.has(call.tool_name) && call.result?.status === "success"
+
+/** The state as the policy sees it: workers of a goal may not change what it protects. */
+const seenBy = (state: ConversationState, call: CallState): ConversationState =>
+  partOf(state, call.agent_id) === undefined ? state : withProtection(state)
 
 const inProcess = { level: "in_process", network: false, roots: [] } as const
 
@@ -66,7 +71,7 @@ export const withRoleTools = (inner: ToolPort, tools: Tools): ToolPort => {
       : {
           judge: (state, call) => {
             if (ownOf(state, call.agent_id, call.tool_name) !== undefined) return "allow"
-            return isOutside(state, call) ? "deny" : judge(state, call)
+            return isOutside(state, call) ? "deny" : judge(seenBy(state, call), call)
           }
         }),
     authorize: (state, call, asking) => {
@@ -74,7 +79,7 @@ export const withRoleTools = (inner: ToolPort, tools: Tools): ToolPort => {
         return Effect.succeed({ _tag: "Allow", sandbox: inProcess })
       return isOutside(state, call)
         ? Effect.succeed({ _tag: "Deny", reason: `${call.tool_name} changes things, and this agent only reads` })
-        : inner.authorize(state, call, asking)
+        : inner.authorize(seenBy(state, call), call, asking)
     },
     sandbox: (state, call) =>
       ownOf(state, call.agent_id, call.tool_name) === undefined ? inner.sandbox(state, call) : inProcess,

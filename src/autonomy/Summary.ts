@@ -3,10 +3,11 @@
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import { costText, durationText, type TeamUse, teamUse } from "../machine/view/PlanSummary.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
+import type { Evidence } from "../rune/kinds/evidence.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
 import { usageOf } from "../rune/UsageTotals.ts"
 import { changesSince } from "./Changes.ts"
-import { specText } from "./Evidence.ts"
+import { specText } from "./evidence/Spec.ts"
 import type { Tools } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
 
@@ -29,14 +30,24 @@ const changeLines = (changes: ReadonlyArray<FileChange> | undefined): ReadonlyAr
   return [`Changed files: ${changes.length}`, ...lines, ...(rest > 0 ? [`- and ${rest} more`] : [])]
 }
 
-const checkLines = ({ evidence }: PlanState): ReadonlyArray<string> => {
+const checkLine = ({ origin, spec, suspect = [], was_green: wasGreen }: Evidence): string => {
+  if (origin === "hidden") return "- a check that no model saw"
+  const whose = origin === "person" ? " (yours)" : ""
+  const before = wasGreen === true ? " (passed before any work, so it shows nothing)" : ""
+  const bent = suspect.length === 0 ? "" : ` (look at it: workers changed ${suspect.join(", ")})`
+  return `- ${specText(spec)}${whose}${before}${bent}`
+}
+
+const checkLines = (evidence: ReadonlyArray<Evidence>): ReadonlyArray<string> => {
   const rest = evidence.length - limits.changesShownMax
-  const lines = evidence.slice(0, limits.changesShownMax).map((one) => `- ${specText(one.spec)}`)
-  return ["Checked by the server:", ...lines, ...(rest > 0 ? [`- and ${rest} more`] : [])]
+  const lines = evidence.slice(0, limits.changesShownMax).map(checkLine)
+  const on = evidence[0]?.tree === undefined ? "" : ` on ${evidence[0].tree}`
+  return [`Checked by the server${on}:`, ...lines, ...(rest > 0 ? [`- and ${rest} more`] : [])]
 }
 
 const summaryText = (
   plan: PlanState,
+  evidence: ReadonlyArray<Evidence>,
   facts: { readonly changes: ReadonlyArray<FileChange> | undefined; readonly use: TeamUse; readonly wallMs: number }
 ): string =>
   [
@@ -44,7 +55,7 @@ const summaryText = (
     `Done, in ${plan.iterations} ${plan.iterations === 1 ? "review" : "reviews"}:`,
     ...doneLines(plan),
     ...changeLines(facts.changes),
-    ...checkLines(plan),
+    ...checkLines(evidence),
     `Cost: ${costText(facts.use)}. Time: ${durationText(facts.wallMs)}.`
   ].join("\n")
 
@@ -53,15 +64,18 @@ export const goalMet = async (
   tools: Tools,
   state: ConversationState,
   plan: PlanState,
+  evidence: ReadonlyArray<Evidence>,
   at: { readonly signal: AbortSignal }
 ): Promise<PayloadOf<"plan.goal_met">> => {
-  const changes = await changesSince(tools, state, plan, at.signal)
+  const changes = await changesSince(tools, state.session.config.workspace, plan, at.signal)
+  const tree = evidence[0]?.tree
   const use = teamUse(state, plan)
   const wallMs = Math.max(0, tools.nowMs() - plan.started_ms)
   return {
     plan_id: plan.plan_id,
-    summary: summaryText(plan, { changes, use, wallMs }),
-    evidence: plan.evidence as PayloadOf<"plan.goal_met">["evidence"],
+    summary: summaryText(plan, evidence, { changes, use, wallMs }),
+    evidence,
+    ...(tree === undefined ? {} : { tree }),
     ...(changes === undefined ? {} : { changes: changes.slice(0, limits.changesKeptMax) }),
     usage: usageOf(use.usage),
     wall_ms: wallMs

@@ -88,9 +88,9 @@ fi
 git update-ref "$mark" "$right"
 `
 
-/** Merging again what was merged already changes nothing. */
-export const mergeWorktree = async (git: Git, workspace: string, agentId: AgentId): Promise<Merged> => {
-  const theirs = await git.writeTree(worktreePath(workspace, agentId))
+/** Merges the work as it was taken, else as it is now. Merging again what was merged already changes nothing. */
+export const mergeWorktree = async (git: Git, workspace: string, agentId: AgentId, taken?: string): Promise<Merged> => {
+  const theirs = taken ?? (await git.writeTree(worktreePath(workspace, agentId)))
   const ours = await git.writeTree(workspace)
   if (theirs === undefined || ours === undefined) return { _tag: "Failed", reason: "the worktree is gone" }
   const ended = await git.script(workspace, mergeScript, [refOf(agentId), ours, theirs, mergedRef(agentId)])

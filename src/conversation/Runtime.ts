@@ -124,7 +124,8 @@ interface Shared
 const goalDriverTools = ({ clock, runner }: RuntimeOptions): GoalDriverTools => ({
   runner,
   look: workspaceLook,
-  nowMs: clock.nowMs
+  nowMs: clock.nowMs,
+  node: process.execPath
 })
 
 const sharedOf = (options: RuntimeOptions): Shared => ({

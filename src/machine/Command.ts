@@ -367,6 +367,14 @@ export type PlanRequest =
       /** Agents whose work is over, with all they spawned; those that are gone already do not matter. */
       readonly dismiss?: ReadonlyArray<AgentId>
     }
+  /** Whatever the goal waits for a person about: it is pursued again, with more to spend if that is given. */
+  | {
+      readonly _tag: "ResumeGoal"
+      readonly plan_id: PlanId
+      readonly reason: string
+      readonly budget?: Budget
+      readonly principal?: string
+    }
   /** Asks an agent of the team again, unless it has been asked so often meanwhile. */
   | {
       readonly _tag: "PromptTeam"

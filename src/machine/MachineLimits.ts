@@ -93,6 +93,15 @@ export const limits = {
   /** The same findings this often are a loop, and so is a pair of verdicts that takes turns. */
   sameVerdictsMax: 3,
   verdictsKeptMax: 16,
+  /** Checks that ran before the work, of all plans of a goal. */
+  baselineMax: 4096,
+  /** Attempts at a task that are remembered, and how much of what was found out about each. */
+  triesKeptMax: 8,
+  tryCharsMax: 1024,
+  /** Plans that the server sends back because their checks pass already; the next one is for a person. */
+  plansReturnedMax: 1,
+  /** Work that cannot be merged is done again this often before a person is asked. */
+  mergesAgainMax: 3,
   /** Kept of what a task's worker said at its end, and of its notes. */
   taskResultCharsMax: 4096
 } as const

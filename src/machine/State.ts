@@ -5,7 +5,8 @@
  */
 import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
 import type { InstructionPart } from "../rune/kinds/agent.ts"
-import type { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
+import type { Evidence, EvidenceSpec, GoalModels } from "../rune/kinds/evidence.ts"
+import type { GoalOptions, PlanTask, SuspendCause, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
   Attachment,
@@ -356,6 +357,15 @@ export interface MutableNotice {
 
 export type TaskStatus = "pending" | "assigned" | "running" | "completed" | "failed" | "cancelled"
 
+/** An attempt at a task that came to nothing: who made it, and what was found out. */
+export interface MutableTry {
+  agent_id: AgentId | null
+  /** Whether it counts as one. */
+  counted: boolean
+  code: string
+  message: string
+}
+
 export interface MutableTask {
   task: PlanTask
   status: TaskStatus
@@ -370,6 +380,22 @@ export interface MutableTask {
   evidence: ReadonlyArray<Evidence>
   /** The newest word of whoever works on it. */
   note: string | null
+  /** The newest attempts that failed or did not count. */
+  tries: Array<MutableTry>
+}
+
+/** What the person asked for beside the goal itself; no plan can drop it. */
+export interface MutableDemands {
+  evidence: ReadonlyArray<EvidenceSpec>
+  hidden_evidence: ReadonlyArray<EvidenceSpec>
+  protect: ReadonlyArray<string>
+}
+
+/** Why the goal waits for a person. */
+export interface MutableWaiting {
+  cause: SuspendCause
+  question: string
+  event_id: number
 }
 
 /** A verdict of the critic, with a mark of its findings: the same findings, the same mark. */
@@ -386,6 +412,8 @@ export interface MutablePlan {
   max_parallel: number | null
   budget: Budget | null
   options: GoalOptions
+  demands: MutableDemands
+  models: GoalModels
   started_ms: number
   /** How often planning was begun, and how many turns the planner had had before it was asked last. */
   attempts: number
@@ -398,8 +426,16 @@ export interface MutablePlan {
   approver: string | null
   revision: number
   tasks: Array<MutableTask>
+  /** What checks found before any work was done, each once; and the newest plan whose checks are among them. */
+  baseline: Array<Evidence>
+  baseline_revision: number
+  /** How often the server itself sent a plan back. */
+  returned: number
+  waiting: MutableWaiting | null
   /** The agent that reviews, and what was checked for it. */
   critic_id: AgentId | null
+  /** How many turns it had had when it was asked last. */
+  critic_turns: number
   evidence: ReadonlyArray<Evidence>
   verdicts: Array<MutableVerdict>
   /** How often nothing could run. */
@@ -415,7 +451,7 @@ export interface MutablePlan {
 
 export interface MutableConversation {
   /** Version of this shape; a snapshot of another version is not used. */
-  format: 2
+  format: 3
   conversation_id: ConversationId
   /** The last event id folded in. */
   head: number
@@ -462,7 +498,7 @@ export type Outcome = DeepReadonly<MutableOutcome>
 /** The state before the first rune. */
 export const emptyConversation = (conversationId: ConversationId): ConversationState => {
   const state: MutableConversation = {
-    format: 2,
+    format: 3,
     conversation_id: conversationId,
     head: 0,
     last_ms: 0,

@@ -4,7 +4,8 @@
  */
 import * as Schema from "effect/Schema"
 import { AgentId, CallId, ConversationId, HookRunId, PlanId, Sha256Hex, TaskId, TurnId } from "../rune/Ids.ts"
-import { Evidence, GoalOptions, PlanTask, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
+import { Evidence, EvidenceSpec, GoalModels } from "../rune/kinds/evidence.ts"
+import { GoalOptions, PlanTask, SuspendCause, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import { Amount, Budget, Count, ErrorInfo, JsonValue, Ordinal } from "../rune/kinds/shared.ts"
 import { ApprovalScope, Learns, ShownAs } from "../rune/kinds/tool.ts"
 
@@ -147,7 +148,9 @@ export const TaskItem = Struct({
   failure: NullOr(ErrorInfo),
   result: NullOr(Text),
   evidence: List(Evidence),
-  note: NullOr(Text)
+  note: NullOr(Text),
+  /** The newest attempts that failed or did not count. */
+  tries: List(Struct({ agent_id: NullOr(AgentId), counted: Schema.Boolean, code: Text, message: Text }))
 })
 
 /** A goal that is pursued, or was last. */
@@ -159,6 +162,8 @@ export const PlanItem = Struct({
   max_parallel: NullOr(Ordinal),
   budget: NullOr(Budget),
   options: GoalOptions,
+  demands: Struct({ evidence: List(EvidenceSpec), hidden_evidence: List(EvidenceSpec), protect: List(Text) }),
+  models: GoalModels,
   started_ms: Count,
   attempts: Count,
   planner_turns: Count,
@@ -169,7 +174,14 @@ export const PlanItem = Struct({
   /** Goes up with every plan that is handed in; a yes or no says which one it is about. */
   revision: Count,
   tasks: List(TaskItem),
+  /** What checks found before any work was done. */
+  baseline: List(Evidence),
+  baseline_revision: Count,
+  returned: Count,
+  /** Why the goal waits for a person; null when it does not. */
+  waiting: NullOr(Struct({ cause: SuspendCause, question: Text, event_id: Count })),
   critic_id: NullOr(AgentId),
+  critic_turns: Count,
   evidence: List(Evidence),
   verdicts: List(Struct({ verdict: Verdict, mark: Text })),
   blocks: Count,

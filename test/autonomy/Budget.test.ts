@@ -23,7 +23,11 @@ const ids = Array.from({ length: workers }, (_, index) => `t${index}`)
 
 /** Fifty workers, each in the middle of its turn. */
 const team = (tokens: number): { readonly story: PlanStory; readonly agents: ReadonlyArray<AgentId> } => {
-  const story = new PlanStory().goal({ budget: { tokens }, max_parallel: workers })
+  const story = new PlanStory().goal({
+    budget: { tokens },
+    max_parallel: workers,
+    options: { stop_on_budget: true }
+  })
   story.run({
     _tag: "AdvancePlan",
     plan_id: planId,
@@ -33,7 +37,7 @@ const team = (tokens: number): { readonly story: PlanStory; readonly agents: Rea
   })
   story.speak(leadId)
   story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: ids.map((id) => task(id)) } })
-  story.carry("Approve")
+  story.approved()
   for (const _ of ids) story.carry("BeginTask")
   const agents = story.plan.tasks.map((one) => one.agent_id!)
   for (const agent_id of agents) {
@@ -134,7 +138,8 @@ describe("the budget of a goal", () => {
       model: "scripted/costly",
       workspace: workspaces.make(),
       max_parallel: workers,
-      budget: { tokens: limit }
+      budget: { tokens: limit },
+      options: { stop_on_budget: true }
     })
     expect((await goalEnd(goal)).payload).toMatchObject({ reason: "budget_exhausted" })
     expect(goal.talk.of("plan.task_started").length).toBeGreaterThanOrEqual(workers)

@@ -1,30 +1,30 @@
 // Goal: evidence is what the server finds itself: programs that really run, files that are really there, reports that
 // really say so. What cannot be checked has not passed. Method: real programs and files.
-import { readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import { readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { checkEvidence, evidenceText } from "#src/autonomy/Evidence.ts"
+import { checkEvidence as checkAsked } from "#src/autonomy/Evidence.ts"
+import type { Place } from "#src/autonomy/evidence/Place.ts"
+import { evidenceText } from "#src/autonomy/evidence/Spec.ts"
 import type { Tools } from "#src/autonomy/GoalContext.ts"
 import { judgeReport } from "#src/autonomy/Report.ts"
 import { type CommandPlace, commandRuling } from "#src/policy/CommandRules.ts"
 import type { PolicyMode } from "#src/policy/PolicyPort.ts"
-import type { EvidenceSpec } from "#src/rune/kinds/plan.ts"
+import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { placeIn, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { Story } from "../support/story.ts"
 
 const workspaces = useWorkspaces()
 const command = (...argv: ReadonlyArray<string>): EvidenceSpec => ({ type: "command", command: argv, expected_exit: 0 })
 
-const place = (workspace: string | undefined, mode: PolicyMode = "full_access") => ({
-  state: new Story().create({ policy: { mode }, ...(workspace === undefined ? {} : { workspace }) }).state,
-  agentId: null,
-  sinceMs: Date.now() - 60_000,
-  signal: new AbortController().signal
+const place = (workspace: string, mode: PolicyMode = "full_access"): Place => ({
+  ...placeIn(workspace),
+  state: new Story().create({ policy: { mode }, workspace }).state
 })
 
 /** The same, in a plan that somebody approved. */
-const approvedBy = <P extends ReturnType<typeof place>>(approver: string, where: P): P => ({
+const approvedBy = (approver: string, where: Place): Place => ({
   ...where,
   state: { ...where.state, plan: { approver, tasks: [] } as never }
 })
@@ -33,10 +33,18 @@ const tools = (more: Partial<Tools> = {}): Tools => ({
   runner: new TestRunner(),
   look: workspaceLook,
   nowMs: () => 0,
+  node: process.execPath,
   ...more
 })
 
-const check = (workspace: string | undefined, ...specs: ReadonlyArray<EvidenceSpec>) =>
+const checkEvidence = (own: Tools, specs: ReadonlyArray<EvidenceSpec>, where: Place) =>
+  checkAsked(
+    own,
+    specs.map((spec) => ({ spec })),
+    where
+  )
+
+const check = (workspace: string, ...specs: ReadonlyArray<EvidenceSpec>) =>
   checkEvidence(tools(), specs, place(workspace))
 
 describe("a command", () => {
@@ -47,7 +55,7 @@ describe("a command", () => {
     expect(found).toMatchObject({ passed: true, exit_code: 3, detail: "seen" })
     const [failed] = await check(workspace, command("sh", "-c", "echo no >&2; exit 1"))
     expect(failed).toMatchObject({ passed: false, exit_code: 1, detail: "no" })
-    expect(evidenceText(failed!)).toMatch(/^FAILED: command `sh -c .*` exits with 0 \(exit 1\)\nno$/)
+    expect(evidenceText(failed!)).toMatch(/^FAILED: command `echo no .*` exits with 0 \(exit 1\)\nno$/)
   })
 
   it("that cannot be started, is killed, or that nobody runs has not passed", async () => {
@@ -59,7 +67,6 @@ describe("a command", () => {
     expect(killed?.detail).toMatch(/it was ended \(killed\)/)
     const [nobody] = await checkEvidence(tools({ runner: undefined }), [command("true")], place(workspace))
     expect(nobody).toMatchObject({ passed: false, detail: "this server runs no commands" })
-    expect(await check(undefined, command("true"))).toMatchObject([{ passed: false }])
   })
 
   it("runs once however often it is asked for, may write only where that is allowed, and shows its end", async () => {
@@ -192,15 +199,24 @@ describe("a report", () => {
     expect(judgeReport(text).passed).toBe(passed)
   })
 
-  it("passes when it is new and shows no failure", async () => {
+  it("that somebody wrote proves nothing: only a run of the server is counted", async () => {
     const workspace = workspaces.make()
-    const spec = { type: "report", path: "r.json" } as const
-    expect(await check(workspace, spec)).toMatchObject([{ passed: false, detail: "there is no r.json" }])
     writeFileSync(join(workspace, "r.json"), '{"tests":2,"failures":0}')
-    expect(await check(workspace, spec)).toMatchObject([{ passed: true, detail: "r.json: 2 tests, 0 failures" }])
-    utimesSync(join(workspace, "r.json"), 1, 1)
-    expect(await check(workspace, spec)).toMatchObject([{ passed: false, detail: expect.stringMatching(/older/) }])
-    expect(await check(workspace, { type: "report", path: "." })).toMatchObject([{ passed: false }])
+    expect(await check(workspace, { type: "report", path: "r.json" })).toMatchObject([
+      { passed: false, detail: expect.stringMatching(/^a report that somebody wrote proves nothing/) }
+    ])
+    const forged: EvidenceSpec = { type: "tests", command: ["true"], report: "r.json" }
+    expect(await check(workspace, forged)).toMatchObject([
+      { passed: false, detail: "the command did not write r.json" }
+    ])
+    const write = 'printf \'{"tests":2,"failures":0}\' > r.json'
+    const ran: EvidenceSpec = { type: "tests", command: ["sh", "-c", write], report: "r.json" }
+    expect(await check(workspace, ran)).toMatchObject([{ passed: true, detail: "2 tests, 0 failures" }])
+    expect(await check(workspace, { ...ran, min_tests: 3 })).toMatchObject([
+      { passed: false, detail: "2 tests ran, at least 3 must" }
+    ])
+    const failing: EvidenceSpec = { type: "tests", command: ["sh", "-c", `${write}; exit 1`], report: "r.json" }
+    expect(await check(workspace, failing)).toMatchObject([{ passed: false, exit_code: 1 }])
   })
 })
 

@@ -1,7 +1,7 @@
 // Goal: a goal is planned, worked on, reviewed and ended as its scenario says, with the real runtime, real files and real
 // programs as evidence. Method: scripted models that drive the real tools; every log is checked against the invariants.
 // Verifies: INV-GOAL-EVIDENCE, INV-TASK-ORDER
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { orchestratorIdOf } from "#src/machine/decide/TaskSchedule.ts"
@@ -32,7 +32,14 @@ describe("a goal that succeeds", () => {
     expect(end.kind).toBe("plan.goal_met")
     expect(letterIn(workspace)).toContain("Dear reader")
     const kinds = planKinds(talk.kinds)
-    expect(kinds.slice(0, 4)).toEqual(["plan.goal_received", "plan.planning_started", "plan.created", "plan.approved"])
+    expect(kinds.slice(0, 5)).toEqual([
+      "plan.goal_received",
+      "plan.planning_started",
+      "plan.created",
+      "plan.baseline_checked",
+      "plan.approved"
+    ])
+    expect(talk.of("plan.baseline_checked")[0]?.payload.evidence.map((one) => one.passed)).toEqual(Array(6).fill(false))
     expect(kinds.slice(-3)).toEqual(["plan.review_started", "plan.critique", "plan.goal_met"])
     const order = talk.of("plan.task_completed").map((rune) => rune.payload.task_id)
     expect(order).toHaveLength(3)
@@ -56,12 +63,14 @@ describe("a goal that succeeds", () => {
   })
 
   it("leaves none of its agents behind, and another goal can follow in the same conversation", async () => {
-    const { goal, talk } = await pursue("success")
+    const { goal, talk, workspace } = await pursue("success")
     const lead = orchestratorIdOf(goal.planId)
     await talk.until("agent.terminated", 5)
     const state = await talk.state()
     expect(aliveAgents(state).map((agent) => agent.agent_id)).toEqual([talk.root])
     expect(state.agents.find((agent) => agent.agent_id === lead)?.status).toBe("terminated")
+    // What is there already would show nothing about the second one.
+    rmSync(join(workspace, "goal"), { recursive: true })
     await talk.submit({
       _tag: "SubmitGoal",
       payload: { plan_id: "plan_second" as never, goal: "Write it again", auto_start: true }
@@ -157,7 +166,7 @@ describe("work that is not done", () => {
     expect(talk.of("plan.task_completed")).toHaveLength(1)
   })
 
-  it("is not shown by a command that the policy denies: the task fails with the refusal and the rule", async () => {
+  it("is not shown by a command that the policy denies: the goal waits with the rule, and costs no attempt", async () => {
     const workspace = workspaces.make()
     const runner = new TestRunner()
     const world = await worlds.open(goalWorld({ runner }))
@@ -167,14 +176,19 @@ describe("work that is not done", () => {
     runner.rules = [{ decision: "deny", tool: "bash", command: ["grep", "**"], reason: "no looking" }]
     const step = { _tag: "ApprovePlan", payload: { plan_id, approver: "ada" } } as const
     await talk.submit({ _tag: "AdvancePlan", plan_id, step })
-    const failed = await talk.until("plan.task_failed")
-    expect(failed.payload.error.code).toBe("evidence_denied")
-    expect(failed.payload.error.message).toContain(
+    const released = await talk.until("plan.task_released")
+    expect(released.payload.error.code).toBe("evidence_denied")
+    expect(released.payload.error.message).toContain(
       "it was not run, the policy denies it: rule 1 denies bash: no looking"
     )
-    expect((await goalEnd(goal)).kind).toBe("plan.stopped")
+    const suspended = await talk.until("plan.suspended")
+    expect(suspended.payload).toMatchObject({ cause: "policy", question: expect.stringMatching(/no looking.*resume/) })
+    expect(attentionItems(await talk.state())).toMatchObject([{ type: "suspended", title: suspended.payload.question }])
     expect(runner.commands.filter((one) => one.startsWith("grep"))).toEqual([])
-    expect((await talk.state()).plan?.tasks.find((one) => one.failure?.code === "evidence_denied")).toBeDefined()
+    runner.rules = []
+    await talk.submit({ _tag: "ResumeGoal", plan_id, reason: "allowed" })
+    expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+    expect(talk.of("plan.task_failed")).toEqual([])
   })
 
   it("is fixed when the critic finds it, by a task made of the finding", async () => {
@@ -293,8 +307,33 @@ describe("a goal that is stopped from outside", () => {
     await goal.talk.until("session.closed")
   })
 
-  it("stops when its budget is used up, without suspending the conversation", async () => {
-    const { end, talk } = await pursue("expensive", { budget: { tokens: 60_000 }, max_parallel: 1 })
+  it("waits when its budget is used up, and continues with every finished task kept when it has more", async () => {
+    const workspace = workspaces.make()
+    const world = await worlds.open(goalWorld())
+    const model = "scripted/goal-expensive"
+    const goal = await submitGoal(world, { model, workspace, budget: { tokens: 60_000 }, max_parallel: 1 })
+    const { planId: plan_id, talk } = goal
+    const suspended = await talk.until("session.suspended")
+    const lead = orchestratorIdOf(plan_id)
+    expect(suspended.payload).toMatchObject({ budget_info: { which: "tokens", limit: 60_000, agent_id: lead } })
+    expect(talk.of("plan.stopped")).toEqual([])
+    const done = talk.of("plan.task_completed").length
+    await talk.submit({ _tag: "ResumeGoal", plan_id, reason: "more", budget: { tokens: 60_100 } })
+    await talk.until("session.suspended", 2)
+    await talk.submit({ _tag: "UpdateConfig", changes: {}, agent_id: lead, budget: { tokens: 10_000_000 } })
+    await goalEnd(goal)
+    const completed = talk.of("plan.task_completed").map((rune) => rune.payload.task_id)
+    expect(new Set(completed).size).toBe(completed.length)
+    expect(completed.length).toBeGreaterThanOrEqual(done)
+    expect((await talk.state()).plan?.budget).toEqual({ tokens: 10_000_000 })
+  })
+
+  it("stops when its budget is used up and it is to stop then, without suspending the conversation", async () => {
+    const { end, talk } = await pursue("expensive", {
+      budget: { tokens: 60_000 },
+      max_parallel: 1,
+      options: { stop_on_budget: true }
+    })
     expect(end.payload).toMatchObject({ reason: "budget_exhausted" })
     expect((end.payload as { summary: string }).summary).toMatch(/tokens: \d+ of 60000 used/)
     expect(talk.of("session.suspended")).toEqual([])
@@ -302,9 +341,9 @@ describe("a goal that is stopped from outside", () => {
   })
 
   it("stops when its time is over, whoever is waited for", async () => {
-    const { end, talk } = await pursue("endless", { budget: { wall_ms: 300 } })
+    const { end, talk } = await pursue("endless", { budget: { wall_ms: 300 }, options: { stop_on_budget: true } })
     expect(end.payload).toMatchObject({ reason: "budget_exhausted" })
-    expect((end.payload as { summary: string }).summary).toMatch(/the time for it is over/)
+    expect((end.payload as { summary: string }).summary).toMatch(/wall_ms: 300 of 300 used/)
     expect(aliveAgents(await talk.state()).map((agent) => agent.agent_id)).toEqual([talk.root])
   })
 

@@ -22,7 +22,7 @@ describe("a plan", () => {
         evidence: [
           { type: "command", command: ["make", "check"], expected_exit: 2 },
           { type: "file", path: "out.txt" },
-          { type: "report", path: "junit.xml" }
+          { type: "report", path: "junit.xml", command: "make test" }
         ]
       })
     ])
@@ -44,7 +44,7 @@ describe("a plan", () => {
           evidence: [
             { type: "command", command: ["make", "check"], expected_exit: 2 },
             { type: "file", path: "out.txt" },
-            { type: "report", path: "junit.xml" }
+            { type: "tests", command: ["sh", "-c", "make test"], report: "junit.xml" }
           ]
         }
       ]
@@ -70,7 +70,21 @@ describe("a plan", () => {
       /wait for each other: a → c → b → a/
     ],
     ["no evidence", [task("a", { evidence: [] })], /tasks\[0\]\.evidence: is missing\. Say how it will be shown/],
-    ["evidence of no kind", [task("a", { evidence: [{ type: "hope" }] })], /must be "command", "file" or "report"/],
+    ["evidence of no kind", [task("a", { evidence: [{ type: "hope" }] })], /must be one of command, tests, file/],
+    ["a report that nobody ran", [task("a", { evidence: [{ type: "report", path: "r.xml" }] })], /proves nothing/],
+    [
+      "an address elsewhere",
+      [task("a", { evidence: [{ type: "http", start: "x", url: "http://a.b/" }] })],
+      /127\.0\.0\.1/
+    ],
+    ["a way out", [task("a", { evidence: [{ type: "file", path: "../x" }] })], /leads out of the workspace/],
+    [
+      "a number that may go anywhere",
+      [task("a", { evidence: [{ type: "delta", name: "n", command: "x" }] })],
+      /may: must be/
+    ],
+    ["a limit of nothing", [task("a", { evidence: [{ type: "diff" }] })], /name max_files/],
+    ["a value nowhere", [task("a", { evidence: [{ type: "json", pointer: "/a", equals: 1 }] })], /a path or a command/],
     ["evidence that is no object", [task("a", { evidence: ["npm test"] })], /must be an object with a type/],
     ["an empty command", [task("a", { evidence: [{ type: "command", command: [] }] })], /command: is empty/],
     ["no command", [task("a", { evidence: [{ type: "command" }] })], /command: must be/],

@@ -11,7 +11,7 @@ import { makeSubmitReview } from "#src/autonomy/tools/Review.ts"
 import { CommandRefused } from "#src/contract/CommandErrors.ts"
 import type { CallState } from "#src/machine/State.ts"
 import type { AgentId, CallId, TurnId } from "#src/rune/Ids.ts"
-import type { Evidence, EvidenceSpec } from "#src/rune/kinds/plan.ts"
+import type { Evidence, EvidenceSpec } from "#src/rune/kinds/evidence.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import type { Tool } from "#src/tool/Tool.ts"
 import type { ToolOutcome } from "#src/tool/ToolPort.ts"
@@ -21,7 +21,14 @@ import { effectTool, tool } from "../support/runtime/tools.ts"
 import { functionTools } from "../support/tool/FunctionTools.ts"
 import { authorizeCall, previewOf, runCall, runTool, type TestContext } from "../support/tool/runTool.ts"
 
-const tools: Tools = { runner: new TestRunner(), look: workspaceLook, nowMs: () => 1_763_251_300_000 }
+const tools: Tools = {
+  runner: new TestRunner(),
+  look: workspaceLook,
+  nowMs: () => 1_763_251_300_000,
+  node: process.execPath
+}
+
+const specsOf = ({ plan }: PlanStory) => specsToReview(plan).map(({ spec }) => spec)
 
 /** The context of a call in a story: commands go to the real machine. */
 const contextIn = (story: PlanStory, agentId: AgentId, more: Partial<TestContext> = {}): TestContext => ({
@@ -56,14 +63,28 @@ const submitPlan = makeSubmitPlan(tools)
 const updatePlanTool = makeUpdatePlan(tools)
 const submitReview = makeSubmitReview(tools)
 
+const sentBack = (story: PlanStory): void => {
+  story
+    .speak(leadId)
+    .step({ _tag: "RejectPlan", payload: { plan_id: planId, reason: "not like this" } })
+    .carry("Plan")
+}
+
 describe("submit_plan", () => {
-  it("puts the plan on record, and again in place of it while it is not approved", async () => {
+  it("puts the plan on record; another takes its place only when it was sent back, with the difference", async () => {
     const story = planning()
     const first = await run(submitPlan, { tasks: [written("a")], summary: "one" }, contextIn(story, leadId))
     expect(first.status).toBe("success")
     expect(story.plan).toMatchObject({ revision: 1, tasks: [{ task: { task_id: "a" } }] })
+    const second = await run(submitPlan, { tasks: [written("b")] }, contextIn(story, leadId))
+    expect(messageOf(second)).toMatch(/not expected now: a plan is on record already/)
+    expect(story.plan).toMatchObject({ revision: 1, tasks: [{ task: { task_id: "a" } }] })
+    sentBack(story)
     expect((await run(submitPlan, { tasks: [written("b")] }, contextIn(story, leadId))).status).toBe("success")
     expect(story.plan).toMatchObject({ revision: 2, tasks: [{ task: { task_id: "b" } }] })
+    expect(story.runes.findLast((rune) => rune.kind === "plan.created")?.payload).toMatchObject({
+      difference: { added: ["b"], changed: [], dropped: [{ task_id: "a", status: "pending" }] }
+    })
   })
 
   it("tells what is wrong, and writes nothing", async () => {
@@ -78,7 +99,7 @@ describe("submit_plan", () => {
     const story = planning()
     const input = { tasks: [written("a")] }
     await run(submitPlan, input, contextIn(story, leadId))
-    story.carry("Approve")
+    story.approved()
     expect((await run(submitPlan, input, contextIn(story, leadId, { attempt: 2 }))).status).toBe("success")
     expect(story.plan.revision).toBe(1)
     expect(messageOf(await run(submitPlan, input, contextIn(story, leadId)))).toMatch(/not expected now/)
@@ -92,8 +113,10 @@ describe("submit_plan", () => {
     const story = planning()
     await run(unheld, commands, contextIn(story, leadId))
     expect(story.plan.needs_approval).toMatch(/no sandbox/)
+    sentBack(story)
     await run(unheld, { tasks: [written("a")] }, contextIn(story, leadId))
     expect(story.plan.needs_approval).toBeNull()
+    sentBack(story)
     story.run({ _tag: "UpdateConfig", changes: { policy: { mode: "full_access" } } })
     await run(unheld, commands, contextIn(story, leadId))
     expect(story.plan.needs_approval).toMatch(/no sandbox/)
@@ -113,8 +136,10 @@ describe("submit_plan", () => {
     expect(story.plan.proposed).toBeNull()
     await submit("$HOME/curl example.org")
     expect(story.plan.needs_approval).toMatch(/asked about: rule 1 may be about/)
+    sentBack(story)
     await submit("make test")
     expect(story.plan.needs_approval).toMatch(/asked about: rule 2 asks about bash/)
+    sentBack(story)
     await submit("ls a.txt")
     expect(story.plan.needs_approval).toBeNull()
   })
@@ -131,6 +156,7 @@ describe("a plan with commands as evidence", () => {
     await run(submitPlan, { tasks: [written("a")] }, contextIn(story, leadId))
     expect(story.plan.needs_approval).toBeNull()
     const commands = [written("a", { evidence: [{ type: "command", command: "make test" }] })]
+    sentBack(story)
     await run(submitPlan, { tasks: commands }, contextIn(story, leadId))
     if (why === null) expect(story.plan.needs_approval).toBeNull()
     else expect(story.plan.needs_approval).toMatch(why)
@@ -199,7 +225,7 @@ describe("update_plan", () => {
     const unheld = makeUpdatePlan({ ...tools, runner: new TestRunner({ contained: false }) })
     const command = written("a", { evidence: [{ type: "command", command: "true" }] })
     const change = (input: object) => run(unheld, input, contextIn(story, leadId))
-    expect(messageOf(await change({ change: [command] }))).toMatch(/a\.evidence: .*no sandbox.*file or a report/)
+    expect(messageOf(await change({ change: [command] }))).toMatch(/a\.evidence: .*no sandbox.*name a file instead/)
     expect(messageOf(await change({ add: [{ ...command, id: "c" }] }))).toMatch(/c\.evidence/)
     expect((await run(updatePlanTool, { change: [command] }, contextIn(story, leadId))).status).toBe("success")
     expect((await change({ change: [written("a")] })).status).toBe("success")
@@ -307,8 +333,8 @@ describe("submit_review", () => {
     story.judged("replan").speak(leadId)
     const anew = { ...task("b"), evidence: [{ type: "file", path: "b.txt" } as const] }
     story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [anew] } })
-    story.carry("Approve").worked()
-    expect(specsToReview(story.plan)).toEqual([spec, ...anew.evidence])
+    story.approved().worked()
+    expect(specsOf(story)).toEqual([spec, ...anew.evidence])
   })
 
   it("keeps what was reached through several plans, and tells whoever plans anew what is lost of it", async () => {
@@ -319,7 +345,7 @@ describe("submit_review", () => {
       const told = JSON.stringify(story.agentNamed(leadId)?.transcript.at(-1)?.content)
       story.speak(leadId)
       story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [task(path, { evidence: [file(path)] })] } })
-      story.carry("Approve").worked()
+      story.approved().worked()
       return told
     }
     const reviewed = (iteration: number, found: ReadonlyArray<Evidence>) => {
@@ -328,21 +354,21 @@ describe("submit_review", () => {
       return contextIn(story, agentId)
     }
     expect(await replanned(context, "b.txt")).not.toContain("had been reached")
-    expect(specsToReview(story.plan)).toEqual([spec, file("b.txt")])
+    expect(specsOf(story)).toEqual([spec, file("b.txt")])
     const second = reviewed(
       2,
-      specsToReview(story.plan).map((one) => ({ spec: one, passed: true }))
+      specsOf(story).map((one) => ({ spec: one, passed: true }))
     )
     expect(await replanned(second, "c.txt")).not.toContain("had been reached")
-    expect(specsToReview(story.plan)).toEqual([spec, file("b.txt"), file("c.txt")])
+    expect(specsOf(story)).toEqual([spec, file("b.txt"), file("c.txt")])
     const third = reviewed(
       3,
-      specsToReview(story.plan).map((one) => ({ spec: one, passed: one.type === "file" && one.path === "b.txt" }))
+      specsOf(story).map((one) => ({ spec: one, passed: one.type === "file" && one.path === "b.txt" }))
     )
     const told = await replanned(third, "d.txt")
     expect(told).toMatch(/had been reached, and is so no more:.*FAILED: file a\.txt exists.*evidence of a task/)
     expect(told).not.toMatch(/no more:.*c\.txt exists.*What was done/)
-    expect(specsToReview(story.plan)).toEqual([file("b.txt"), file("d.txt")])
+    expect(specsOf(story)).toEqual([file("b.txt"), file("d.txt")])
   })
 
   it("makes tasks of what has to be fixed, with the evidence that will show it", async () => {

@@ -27,7 +27,7 @@ const atWork = async () => {
   const goal = { plan_id: planId, goal: "a goal", auto_start: true, options: { worktrees: true } }
   story.run({ _tag: "SubmitGoal", payload: goal })
   story.carry("Plan").step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [task("a")] } })
-  story.carry("Approve").carry("BeginTask")
+  story.approved().carry("BeginTask")
   const worker = story.plan.tasks[0]!.agent_id as AgentId
   await openWorktree(makeGit({ runner }, workspace, signal), workspace, worker)
   const place = worktreePath(workspace, worker)

@@ -201,9 +201,10 @@ describe("the flags of echs goal", () => {
   it("say everything that the protocol knows about a goal", async () => {
     const budget = ["--tokens", "9", "--usd", "0.5", "--tool-calls", "7", "--time", "90s"]
     const task = ["--task-tokens", "8", "--task-usd", "2", "--task-tool-calls", "6", "--task-time", "2h"]
-    const loop = ["--max-iterations", "4", "--max-replans", "0", "--stall-tokens", "5"]
+    const loop = ["--max-iterations", "4", "--max-replans", "0", "--stall-tokens", "5", "--stop-on-budget"]
     const place = ["--workspace", "there", "--model", "a/b", "--title", "t", "--policy", "read_only", "--parallel", "2"]
-    const { fields } = await asked(...budget, ...task, ...loop, ...place, "--worktrees", "--review")
+    const own = ["--check", "npm test", "--hidden-check", "sh x", "--protect", "test/**", "--critic-model", "c/d"]
+    const { fields } = await asked(...budget, ...task, ...loop, ...place, ...own, "--worktrees", "--review")
     expect(fields).toEqual({
       auto_start: false,
       workspace: "/here/there",
@@ -212,12 +213,17 @@ describe("the flags of echs goal", () => {
       title: "t",
       policy: { mode: "read_only" },
       max_parallel: 2,
+      evidence: [{ type: "command", command: ["sh", "-c", "npm test"], expected_exit: 0 }],
+      hidden_evidence: [{ type: "command", command: ["sh", "-c", "sh x"], expected_exit: 0 }],
+      protect: ["test/**"],
+      models: { critic: "c/d" },
       budget: { tokens: 9, usd: 0.5, tool_calls: 7, wall_ms: 90_000 },
       options: {
         worktrees: true,
         max_iterations: 4,
         max_replans: 0,
         tokens_without_progress: 5,
+        stop_on_budget: true,
         task_budget: { tokens: 8, usd: 2, tool_calls: 6, wall_ms: 7_200_000 }
       }
     })

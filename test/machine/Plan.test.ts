@@ -111,7 +111,15 @@ describe("a goal", () => {
   it("takes a yes only for the plan that was seen, and changes none that waits for one", () => {
     const story = new PlanStory().goal({ auto_start: false }).carry("Plan").speak(leadId)
     const payload = { plan_id: planId, tasks: [task("a")] }
-    story.step({ _tag: "CreatePlan", payload }).step({ _tag: "CreatePlan", payload })
+    story.step({ _tag: "CreatePlan", payload })
+    expect(
+      story.refused({ _tag: "AdvancePlan", plan_id: planId, step: { _tag: "CreatePlan", payload } }).message
+    ).toMatch(/a plan is on record already/)
+    story
+      .step({ _tag: "RejectPlan", payload: { plan_id: planId, reason: "no" } })
+      .carry("Plan")
+      .speak(leadId)
+    story.step({ _tag: "CreatePlan", payload })
     const approve = { _tag: "ApprovePlan", payload: { plan_id: planId, approver: "ada" } } as const
     const yes = (revision: number) => ({ _tag: "AdvancePlan", plan_id: planId, revision, step: approve }) as const
     expect(story.refused(yes(1))).toMatchObject({
@@ -213,6 +221,8 @@ describe("a plan", () => {
     ])
     expect(attentionOf(story.state)).toBe("awaiting_approval")
     story.carry("AwaitPerson")
+    expect(story.works).toEqual(["Baseline"])
+    story.carry("Baseline")
     expect(story.works).toEqual(["BeginTask"])
     expect(attentionItems(story.state)).toEqual([])
   })
@@ -387,7 +397,7 @@ describe("a review", () => {
       if (replan > limits.planReplansMax) break
       story.speak(leadId)
       story.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks: [task(`a${replan}`)] } })
-      story.carry("Approve")
+      story.approved()
     }
     expect(story.work("Stop")).toMatchObject({ reason: "replans_exhausted" })
   })
@@ -528,8 +538,14 @@ describe("a loop breaker", () => {
 describe("a budget that is used up", () => {
   const usedUp = (node: string) => ({ which: "tokens", used: 12, limit: 10, node }) as const
 
-  it("suspends the conversation, stops the goal, or ends one worker, by whose it is", () => {
-    const story = new PlanStory().planned([task("a")]).carry("BeginTask")
+  it("suspends the conversation, stops a goal that is to stop, or ends one worker, by whose it is", () => {
+    const patient = new PlanStory().planned([task("a")]).carry("BeginTask")
+    expect(exhaustion(patient.state, workerOf(patient), usedUp(leadId))).toMatchObject({
+      _tag: "ExhaustBudget",
+      agent_id: leadId,
+      consequence: "suspend"
+    })
+    const story = new PlanStory().planned([task("a")], { options: { stop_on_budget: true } }).carry("BeginTask")
     const worker = workerOf(story)
     expect(exhaustion(story.state, worker, usedUp(story.conversationId))).toMatchObject({
       _tag: "ExhaustBudget",

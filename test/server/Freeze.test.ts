@@ -130,6 +130,7 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "goal.demo": {},
     "plan.approve": plan,
     "plan.reject": plan,
+    "goal.resume": plan,
     "plan.cancel": plan,
     "approval.list": {},
     "approval.approve": { ...conversation, call_id: callId, scope: "once", arguments_hash: hash },

@@ -91,7 +91,12 @@ export class PlanStory extends Story {
   planned(tasks: ReadonlyArray<PlanTask>, more: Partial<PayloadOf<"plan.goal_received">> = {}): this {
     this.goal(more).carry("Plan").speak(leadId)
     this.step({ _tag: "CreatePlan", payload: { plan_id: planId, tasks } })
-    return this.carry("Approve")
+    return this.approved()
+  }
+
+  /** The checks of the plan ran before the work, and the server starts it. */
+  approved(): this {
+    return this.carry("Baseline").carry("Approve")
   }
 
   /** Begins the next task and has its worker end its turn. */

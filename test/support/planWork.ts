@@ -66,6 +66,15 @@ export const planCommand = (state: ConversationState, { work }: PendingPlanWork,
       }
     case "Remind":
       return { _tag: "PromptTeam", plan_id, agent_id: work.agent_id, turns: work.turns, content: "well?" }
+    case "Baseline":
+      return {
+        ...advance,
+        step: { _tag: "CheckBaseline", payload: { plan_id, revision: work.revision, evidence: [] } }
+      }
+    case "Suspend": {
+      const { cause, question } = work
+      return { ...advance, step: { _tag: "Suspend", payload: { plan_id, cause, question } } }
+    }
     case "Approve":
       return { ...advance, step: { _tag: "ApprovePlan", payload: { plan_id, approver: "auto_start" } } }
     case "AwaitPerson":

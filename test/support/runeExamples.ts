@@ -195,6 +195,14 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
     attempt: 1,
     error: { code: "evidence_missing", message: "npm test exited with 1" }
   },
+  "plan.baseline_checked": { plan_id: plan, revision: 1, evidence: [{ ...evidence[0]!, passed: false, exit_code: 1 }] },
+  "plan.task_released": {
+    plan_id: plan,
+    task_id: task,
+    error: { code: "overloaded", message: "the provider gave no answer for six hours" }
+  },
+  "plan.suspended": { plan_id: plan, cause: "budget", question: "all 100,000 tokens are used: give the goal more?" },
+  "plan.resumed": { plan_id: plan, reason: "asked for", budget: { tokens: 200_000 }, principal: "ada" },
   "plan.review_started": { plan_id: plan, iteration: 1 },
   "plan.critique": {
     plan_id: plan,

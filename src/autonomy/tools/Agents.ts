@@ -9,8 +9,9 @@ import type { Input, Tool } from "../../tool/Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import { limits } from "../GoalLimits.ts"
 import { lastAnswer } from "../LastAnswer.ts"
-import { Problems } from "../PlanCheck.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
+import { Problems } from "../Problems.ts"
+import { done, faulty, ownTool, wrong } from "./RoleTool.ts"
+import { list, object, text } from "./Schema.ts"
 
 /** The same call makes the same agent, however often it is run. */
 const idOf = ({ call_id, conversation_id }: SignalContext): AgentId =>

@@ -4,10 +4,11 @@
 import type { ConversationState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
+import { commandsOf } from "../evidence/Spec.ts"
 import { maySelfApprove, type RunnerRuling, type Tools } from "../GoalContext.ts"
 
 const holdsCommand = (tasks: ReadonlyArray<PlanTask>): boolean =>
-  tasks.some((one) => one.evidence?.some((spec) => spec.type === "command") === true)
+  tasks.some((one) => one.evidence?.some((spec) => commandsOf(spec).length > 0) === true)
 
 const unheld = "its evidence runs commands, and no sandbox holds them"
 
@@ -23,10 +24,11 @@ const ruledCommands = (
   tasks: ReadonlyArray<PlanTask>
 ): ReadonlyArray<Ruled> =>
   tasks.flatMap(({ evidence: specs = [], task_id }) =>
-    specs.flatMap((spec) => {
-      if (spec.type !== "command" || runner === undefined) return []
-      return [{ ...runner.ruling(state, null, spec.command), task_id, command: spec.command }]
-    })
+    specs
+      .flatMap(commandsOf)
+      .flatMap((command) =>
+        runner === undefined ? [] : [{ ...runner.ruling(state, null, command), task_id, command }]
+      )
   )
 
 const denials = (rulings: ReadonlyArray<Ruled>): ReadonlyArray<string> =>
@@ -56,12 +58,10 @@ export const approvalReason = (
 const unseen = (changes: ReadonlyArray<PlanChange>): ReadonlyArray<string> =>
   changes
     .flatMap((one) => ("task" in one && holdsCommand([one.task]) ? one.task.task_id : []))
-    .map((id) => `${id}.evidence: a command cannot be added now, no sandbox holds it: name a file or a report instead`)
+    .map((id) => `${id}.evidence: a command cannot be added now, no sandbox holds it: name a file instead`)
 
-const commandsOf = (tasks: ReadonlyArray<PlanTask>): ReadonlyArray<string> =>
-  tasks.flatMap(({ evidence = [] }) =>
-    evidence.flatMap((spec) => (spec.type === "command" ? JSON.stringify(spec.command) : []))
-  )
+const commandKeys = (tasks: ReadonlyArray<PlanTask>): ReadonlyArray<string> =>
+  tasks.flatMap(({ evidence = [] }) => evidence.flatMap(commandsOf).map((command) => JSON.stringify(command)))
 
 /** What cannot come into a plan that is pursued already: nobody is asked about it any more. */
 export const refusedChanges = (
@@ -75,7 +75,7 @@ export const refusedChanges = (
     changes.flatMap((one) => ("task" in one ? one.task : []))
   )
   // Commands of the plan as it stands were allowed, by the policy or by a person; they may be named again.
-  const seen = new Set(commandsOf((state.plan?.tasks ?? []).map(({ task }) => task as PlanTask)))
+  const seen = new Set(commandKeys((state.plan?.tasks ?? []).map(({ task }) => task as PlanTask)))
   const asked = rulings
     .filter(({ command, decision }) => decision === "ask" && !seen.has(JSON.stringify(command)))
     .map(

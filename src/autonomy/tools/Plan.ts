@@ -4,27 +4,17 @@ import { tryCommand } from "../../contract/TryCommand.ts"
 import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { PlanState } from "../../machine/State.ts"
 import type { TaskId } from "../../rune/Ids.ts"
-import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
+import type { PlanChange, PlanDifference, PlanTask } from "../../rune/kinds/plan.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import { evidenceSchema } from "../evidence/Reader.ts"
 import type { Tools } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
-import { checkCount, checkGraph, Problems, parseTasks, readTasks } from "../PlanCheck.ts"
+import { checkCount, checkGraph, parseTasks, readTasks } from "../PlanCheck.ts"
+import { Problems } from "../Problems.ts"
 import { approvalReason, deniedCommands, refusedChanges } from "./CommandRulings.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
-
-const evidence = list(
-  object(
-    {
-      type: { enum: ["command", "file", "report"] },
-      command: { anyOf: [text("a shell command line"), list({ type: "string" }, "a program and its arguments")] },
-      expected_exit: { type: "integer", description: "0 unless told" },
-      path: text("of the file that must exist, or of the test report (JUnit XML, TAP, JSON)")
-    },
-    ["type"]
-  ),
-  "how the server will see that the task is done; at least one"
-)
+import { done, faulty, ownTool, wrong } from "./RoleTool.ts"
+import { list, object, text } from "./Schema.ts"
 
 const task = object(
   {
@@ -35,7 +25,7 @@ const task = object(
     priority: { enum: ["critical", "high", "medium", "low"] },
     role: text("worker unless told"),
     success_criteria: list({ type: "string" }, "what must be true at the end"),
-    evidence
+    evidence: evidenceSchema
   },
   ["id", "title", "instructions", "evidence"]
 )
@@ -44,6 +34,21 @@ const noPlan = wrong("there is no goal that this conversation pursues", "no_plan
 
 const sameTasks = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): boolean =>
   JSON.stringify(plan.tasks.map((one) => one.task)) === JSON.stringify(tasks)
+
+/** What becomes of the tasks of the plan before. */
+const differenceOf = (plan: PlanState, tasks: ReadonlyArray<PlanTask>): PlanDifference => {
+  const before = new Map(plan.tasks.map((one) => [one.task.task_id, one]))
+  const ids = new Set(tasks.map((one) => one.task_id))
+  const isChanged = (one: PlanTask): boolean =>
+    before.has(one.task_id) && JSON.stringify(before.get(one.task_id)?.task) !== JSON.stringify(one)
+  return {
+    added: tasks.filter((one) => !before.has(one.task_id)).map((one) => one.task_id),
+    changed: tasks.filter(isChanged).map((one) => one.task_id),
+    dropped: plan.tasks
+      .filter((one) => !ids.has(one.task.task_id))
+      .map((one) => ({ task_id: one.task.task_id, status: one.status }))
+  }
+}
 
 const submitPlan = async (tools: Tools, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
@@ -68,7 +73,8 @@ const submitPlan = async (tools: Tools, input: Input, context: SignalContext): P
         tasks: parsed.value,
         revision: plan.revision + 1,
         ...(typeof summary === "string" ? { summary } : {}),
-        ...(needsApproval === undefined ? {} : { needs_approval: needsApproval })
+        ...(needsApproval === undefined ? {} : { needs_approval: needsApproval }),
+        ...(plan.revision === 0 ? {} : { difference: differenceOf(plan, parsed.value) })
       }
     }
   })

@@ -4,13 +4,16 @@ import { tryCommand } from "../../contract/TryCommand.ts"
 import type { Command } from "../../machine/Command.ts"
 import { orchestratorIdOf } from "../../machine/decide/TaskSchedule.ts"
 import type { ConversationState, PlanState } from "../../machine/State.ts"
+import type { Evidence } from "../../rune/kinds/evidence.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
+import { currentEvidence } from "../Critic.ts"
 import type { Tools } from "../GoalContext.ts"
 import { replanPrompt } from "../Prompts.ts"
-import { followUps, parseReview, type Review, regressions } from "../Review.ts"
+import { followUps, objections, parseReview, type Review, regressions } from "../Review.ts"
 import { goalMet } from "../Summary.ts"
-import { done, faulty, list, object, ownTool, text, wrong } from "./RoleTool.ts"
+import { done, faulty, ownTool, wrong } from "./RoleTool.ts"
+import { list, object, text } from "./Schema.ts"
 
 const finding = object(
   {
@@ -31,6 +34,7 @@ const commandFor = async (
   state: ConversationState,
   plan: PlanState,
   review: Review,
+  evidence: ReadonlyArray<Evidence>,
   context: SignalContext
 ): Promise<Command> => {
   const { findings, verdict } = review
@@ -39,7 +43,7 @@ const commandFor = async (
   const payload = { plan_id: planId, findings, verdict }
   switch (verdict) {
     case "pass": {
-      const met = await goalMet(tools, state, plan, { signal: context.signal })
+      const met = await goalMet(tools, state, plan, evidence, { signal: context.signal })
       return { ...advance, step: { _tag: "PassCritique", critique: { payload }, met: { payload: met } } }
     }
     case "retry": {
@@ -63,7 +67,16 @@ const submitReview = async (tools: Tools, input: Input, context: SignalContext):
   if (context.attempt > 1 && plan.status !== "reviewing") return done("The verdict is on record.")
   const parsed = parseReview(input, plan)
   if (parsed._tag === "Faulty") return faulty("review", parsed.problems)
-  const refusal = await tryCommand(conversation, await commandFor(tools, state, plan, parsed.value, context))
+  const { signal } = context
+  const isPass = parsed.value.verdict === "pass"
+  const evidence = isPass ? await currentEvidence(tools, { state, plan, signal }) : []
+  const against = isPass ? objections(plan, evidence) : []
+  if (against.length > 0)
+    return faulty(
+      "review",
+      against.map((one) => `the files changed since the review: ${one}`)
+    )
+  const refusal = await tryCommand(conversation, await commandFor(tools, state, plan, parsed.value, evidence, context))
   return refusal === undefined
     ? done("The verdict is on record. Nothing more is to be done.")
     : wrong(`a verdict is not expected now: ${refusal.message}`, "not_expected")
@@ -81,6 +94,6 @@ export const makeSubmitReview = (tools: Tools): Tool =>
       ["verdict"]
     ),
     effect_class: "idempotent",
-    timeout_ms: 300_000,
+    timeout_ms: 3_600_000,
     run: (input, context) => submitReview(tools, input, context)
   })

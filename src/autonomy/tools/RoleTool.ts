@@ -7,14 +7,6 @@ import { promisedOutcome } from "../../tool/PromiseWork.ts"
 import type { Input, Tool } from "../../tool/Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 
-export const text = (description: string) => ({ type: "string", description })
-export const list = (items: unknown, description: string) => ({ type: "array", items, description })
-export const object = (properties: Readonly<Record<string, unknown>>, required: ReadonlyArray<string>) => ({
-  type: "object",
-  properties,
-  required
-})
-
 export const done = (output: string): ToolOutcome => ({ status: "success", output })
 
 export const wrong = (message: string, code: ErrorInfo["code"] = "invalid_arguments"): ToolOutcome => ({

@@ -70,6 +70,12 @@ const questionIn = (options: FollowGoalOptions, rune: AnyRune): (() => Promise<v
   if (rune.kind === "tool.approval_requested") {
     return () => decide({ ...options, after: rune.event_id }, String(payload.call_id))
   }
+  if (rune.kind === "plan.baseline_checked" && payload.plan_id === planId && payload.needs_approval !== undefined) {
+    return async () => {
+      const { plan } = await options.client.call("conversation.get", { conversation_id: options.conversationId })
+      await judge(options, { ...payload, tasks: plan?.tasks.map(({ task }) => task) })
+    }
+  }
   const waits = review || payload.needs_approval !== undefined
   if (!waits || rune.kind !== "plan.created" || payload.plan_id !== planId) return undefined
   return () => judge(options, payload)

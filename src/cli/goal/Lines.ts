@@ -132,6 +132,23 @@ const described: Readonly<Record<string, Describe | undefined>> = {
     const waits = why === "" ? [] : [lines.line("notice", "?", `waits for a yes: ${why}`)]
     return [lines.line("strong", "◇", "the plan"), ...lines.tree(), ...waits]
   },
+  "plan.baseline_checked": (lines, payload) => {
+    const all = listOf(payload["evidence"])
+    const green = all.filter((one) => one["passed"] === true).length
+    const why = textOf(payload["needs_approval"])
+    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for a yes: ${why}`)]
+    if (all.length === 0) return waits
+    return [lines.line("quiet", "◇", `${all.length - green} of ${all.length} checks fail before the work`), ...waits]
+  },
+  "plan.task_released": (lines, payload) => [
+    lines.line(
+      "notice",
+      "↺",
+      `${titled(lines, payload)} is done again: ${textOf((payload["error"] as Payload | undefined)?.["message"])}`
+    )
+  ],
+  "plan.suspended": (lines, payload) => [lines.line("notice", "?", `waits for you: ${textOf(payload["question"])}`)],
+  "plan.resumed": (lines) => [lines.line("quiet", "▸", "resumed")],
   "plan.updated": (lines) => [lines.line("notice", "◇", "the plan has changed"), ...lines.tree()],
   "plan.approved": (lines, payload) => [lines.line("quiet", "◇", `started by ${textOf(payload["approver"])}`)],
   "plan.rejected": (lines, payload) => [lines.line("notice", "✗", `plan rejected: ${textOf(payload["reason"])}`)],

@@ -14,11 +14,24 @@ export const goalOptions = {
   in: { type: "string", value: "CONVERSATION", help: "pursue the goal in an existing conversation" },
   parallel: { type: "string", value: "COUNT", help: "number of tasks that may run at once (default: 3)" },
   worktrees: { type: "boolean", help: "give each worker its own git worktree, merged when its task is done" },
+  check: {
+    type: "string",
+    value: "COMMAND",
+    multiple: true,
+    help: "command that must succeed, whatever the plan says"
+  },
+  "hidden-check": { type: "string", value: "COMMAND", multiple: true, help: "the same, unseen by every model" },
+  protect: { type: "string", value: "PATH", multiple: true, help: "path or pattern that no worker may change" },
+  "check-file": { type: "string", value: "FILE", help: "JSON with evidence, hidden_evidence, protect and models" },
+  "planner-model": { type: "string", value: "MODEL", help: "model of the planner (default: --model)" },
+  "worker-model": { type: "string", value: "MODEL", help: "model of the workers" },
+  "critic-model": { type: "string", value: "MODEL", help: "model of the critic" },
   review: { type: "boolean", help: "show the plan and wait for approval before starting" },
-  tokens: { type: "string", value: "COUNT", help: "stop the goal after this many tokens" },
-  usd: { type: "string", value: "AMOUNT", help: "stop the goal after this many US dollars" },
-  "tool-calls": { type: "string", value: "COUNT", help: "stop the goal after this many tool calls" },
-  time: { type: "string", value: "TIME", help: "stop the goal after this long: 90s, 30m, 2h or 1d" },
+  tokens: { type: "string", value: "COUNT", help: "tokens of the goal; it waits for more when they are used" },
+  usd: { type: "string", value: "AMOUNT", help: "US dollars of the goal" },
+  "tool-calls": { type: "string", value: "COUNT", help: "tool calls of the goal" },
+  time: { type: "string", value: "TIME", help: "time of the goal: 90s, 30m, 2h or 1d" },
+  "stop-on-budget": { type: "boolean", help: "end the goal when its budget is used, instead of waiting for more" },
   "task-tokens": { type: "string", value: "COUNT", help: "token limit of each worker" },
   "task-usd": { type: "string", value: "AMOUNT", help: "US dollar limit of each worker" },
   "task-tool-calls": { type: "string", value: "COUNT", help: "tool call limit of each worker" },
@@ -80,8 +93,50 @@ const placeOf = (values: GoalValues, workingDirectory: string) => {
   })
 }
 
+type Demands = Pick<Fields<"goal.submit">, "evidence" | "hidden_evidence" | "protect" | "models">
+
+/** A file of checks, as far as it can be told without the server; what is in them the server checks. */
+export const demandsIn = (text: string, path: string): Demands => {
+  const names = ["evidence", "hidden_evidence", "protect", "models"]
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new UsageError(`--check-file: ${path} is not JSON`)
+  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value)
+  const other = isObject ? Object.keys(value as object).find((name) => !names.includes(name)) : undefined
+  if (!isObject || other !== undefined) {
+    throw new UsageError(
+      `--check-file: ${path} is an object with ${names.join(", ")}${other === undefined ? "" : `, not ${other}`}`
+    )
+  }
+  return value as Demands
+}
+
+const commands = (lines: ReadonlyArray<string> | undefined) =>
+  (lines ?? []).map((line) => ({ type: "command", command: ["sh", "-c", line], expected_exit: 0 }) as const)
+
+const unlessNone = <Item>(list: ReadonlyArray<Item>): ReadonlyArray<Item> | undefined =>
+  list.length === 0 ? undefined : list
+
+const demandsOf = (values: GoalValues, file: Demands): Demands =>
+  given({
+    evidence: unlessNone([...(file.evidence ?? []), ...commands(values.check)]),
+    hidden_evidence: unlessNone([...(file.hidden_evidence ?? []), ...commands(values["hidden-check"])]),
+    protect: unlessNone([...(file.protect ?? []), ...(values.protect ?? [])]),
+    models: unlessEmpty({
+      ...file.models,
+      ...given({ planner: values["planner-model"], worker: values["worker-model"], critic: values["critic-model"] })
+    })
+  })
+
 /** The fields of `goal.submit`, without the goal and the conversation id. */
-export const goalFields = (values: GoalValues, workingDirectory: string): Omit<Fields<"goal.submit">, "goal"> => {
+export const goalFields = (
+  values: GoalValues,
+  workingDirectory: string,
+  file: Demands = {}
+): Omit<Fields<"goal.submit">, "goal"> => {
   const clash = creating.find((name) => values.in !== undefined && values[name] !== undefined)
   if (clash !== undefined)
     throw new UsageError(`--${clash} applies to a new conversation and cannot be combined with --in`)
@@ -90,11 +145,13 @@ export const goalFields = (values: GoalValues, workingDirectory: string): Omit<F
     max_iterations: wholeNumber("max-iterations", values["max-iterations"], 1),
     max_replans: wholeNumber("max-replans", values["max-replans"]),
     tokens_without_progress: wholeNumber("stall-tokens", values["stall-tokens"], 1),
-    task_budget: unlessEmpty(budgetOf(values, "task-"))
+    task_budget: unlessEmpty(budgetOf(values, "task-")),
+    stop_on_budget: values["stop-on-budget"]
   })
   return {
     auto_start: values.review !== true,
     ...(values.in === undefined ? placeOf(values, workingDirectory) : {}),
+    ...demandsOf(values, file),
     ...given({
       budget: unlessEmpty(budgetOf(values, "")),
       max_parallel: wholeNumber("parallel", values.parallel, 1),

@@ -46,6 +46,9 @@ export const planTexts: { readonly [K in Extract<Kind, `plan.${string}`>]: Descr
   "plan.goal_received": line("strong", "◆", (payload) => textOf(payload["goal"])),
   "plan.planning_started": line("quiet", "◇", attempt),
   "plan.created": line("strong", "◇", (payload) => tasks(payload["tasks"])),
+  "plan.baseline_checked": line("quiet", "◇", (payload) =>
+    joined(`before the work: ${checks(payload["evidence"])}`, textOf(payload["needs_approval"]))
+  ),
   "plan.updated": line("notice", "◇", (payload) => changes(payload["changes"])),
   "plan.approved": line("good", "✓", (payload) => `by ${textOf(payload["approver"])}`),
   "plan.rejected": line("notice", "✗", reason),
@@ -57,6 +60,11 @@ export const planTexts: { readonly [K in Extract<Kind, `plan.${string}`>]: Descr
   "plan.task_failed": line("bad", "✗", (payload) =>
     taskAnd(payload, attempt(payload), textOf(objectOf(payload["error"])["message"]))
   ),
+  "plan.task_released": line("notice", "↺", (payload) =>
+    taskAnd(payload, "does not count", textOf(objectOf(payload["error"])["message"]))
+  ),
+  "plan.suspended": line("notice", "?", (payload) => joined(textOf(payload["cause"]), textOf(payload["question"]))),
+  "plan.resumed": line("quiet", "▸", reason),
   "plan.review_started": line("quiet", "◇", (payload) => `review ${String(payload["iteration"])}`),
   "plan.critique": critique,
   "plan.blocked": line("bad", "■", reason),

@@ -1,8 +1,9 @@
 // `echs goal`: submits a goal to the server and follows it until it ends. The exit code says whether it was met.
+import { resolve } from "node:path"
 import type { Client } from "../../client/Client.ts"
 import type { Board } from "../goal/Board.ts"
 import { followGoal } from "../goal/Follow.ts"
-import { goalFields, goalOptions } from "../goal/Options.ts"
+import { demandsIn, goalFields, goalOptions } from "../goal/Options.ts"
 import { findConversation, makeRemoteVerb, type RemoteParts } from "../Remote.ts"
 import { type ExitCode, exitCode, type Terminal, type Verb } from "../Verb.ts"
 import { UsageError } from "../VerbSpec.ts"
@@ -14,12 +15,15 @@ export const make = (parts: RemoteParts): Verb =>
     positionals: { min: 1, max: 1 },
     options: goalOptions,
     example: "echs goal 'make the tests pass'",
-    notes: ["Ctrl-C stops following the goal, not the goal itself. To stop it: echs plan cancel CONVERSATION"],
+    notes: [
+      "Ctrl-C stops following the goal, not the goal itself. To stop it: echs plan cancel CONVERSATION",
+      "A goal that waits for you says what for; then: echs plan resume CONVERSATION"
+    ],
     isPatient: true,
     startsServer: true,
     run: async ({ answer, client, positionals: [goal = ""], terminal, values }) => {
       if (goal.trim() === "") throw new UsageError("TEXT is empty: describe the goal")
-      const fields = goalFields(values, parts.workingDirectory())
+      const fields = goalFields(values, parts.workingDirectory(), await fileOf(parts, values["check-file"]))
       const place = values.in === undefined ? undefined : await placeIn(client, values.in, parts.workingDirectory())
       const submitted = await client.call("goal.submit", { goal, ...place?.fields, ...fields })
       if (values.detach === true) {
@@ -43,6 +47,15 @@ export const make = (parts: RemoteParts): Verb =>
       return ended(board, conversationId, terminal)
     }
   })
+
+/** The checks that a file names. */
+const fileOf = async (parts: RemoteParts, path: string | undefined) => {
+  if (path === undefined) return {}
+  const bytes = await parts.readFile(resolve(parts.workingDirectory(), path)).catch((cause: unknown) => {
+    throw new UsageError(`--check-file: ${cause instanceof Error ? cause.message : String(cause)}`)
+  })
+  return demandsIn(Buffer.from(bytes).toString("utf8"), path)
+}
 
 /** An existing conversation and its last event. */
 const placeIn = async (client: Client, named: string, directory: string) => {

@@ -1,4 +1,4 @@
-// `echs plan`: shows a plan, approves or rejects one that waits for review, or cancels a goal.
+// `echs plan`: shows a plan, approves or rejects one that waits for review, resumes a goal that waits, or cancels it.
 import type { Client, PlanItem } from "../../client/Client.ts"
 import { planRows } from "../goal/PlanView.ts"
 import { showRows } from "../Pages.ts"
@@ -30,7 +30,7 @@ const isConfirmed = async (rows: ReadonlyArray<string>, terminal: Terminal): Pro
 export const make = (parts: RemoteParts): Verb =>
   makeRemoteVerb(parts, {
     name: "plan",
-    takes: "show|approve|reject|cancel CONVERSATION",
+    takes: "show|approve|reject|resume|cancel CONVERSATION",
     positionals: { min: 2, max: 2 },
     options: {
       reason: { type: "string", value: "TEXT", help: "reason; the planner sees it" },
@@ -38,8 +38,8 @@ export const make = (parts: RemoteParts): Verb =>
     },
     example: "echs plan reject last --reason 'leave the public names alone'",
     run: async ({ answer, client, positionals: [what = "", named = ""], terminal, values }) => {
-      const action = oneOf("action", what, ["show", "approve", "reject", "cancel"])
-      if (action === undefined) throw new UsageError("unknown action; use show, approve, reject or cancel")
+      const action = oneOf("action", what, ["show", "approve", "reject", "resume", "cancel"])
+      if (action === undefined) throw new UsageError("unknown action; use show, approve, reject, resume or cancel")
       const conversationId = await findConversation(client, named, parts.workingDirectory())
       const plan = await planOf(client, conversationId)
       const { plan_id: planId } = plan
@@ -54,8 +54,8 @@ export const make = (parts: RemoteParts): Verb =>
         terminal.complain("the plan is still waiting\n")
         return exitCode.interrupted
       }
-      const seen = action === "cancel" ? {} : answered(plan, values.revision)
-      const done = await client.call(`plan.${action}`, {
+      const seen = action === "cancel" || action === "resume" ? {} : answered(plan, values.revision)
+      const done = await client.call(action === "resume" ? "goal.resume" : `plan.${action}`, {
         conversation_id: conversationId,
         plan_id: planId,
         ...seen,
@@ -63,7 +63,8 @@ export const make = (parts: RemoteParts): Verb =>
       })
       answer(
         { conversation_id: conversationId, plan_id: planId, ...seen, ...done },
-        () => `${action === "cancel" || (isAsked && terminal.isAnswered) ? "" : shown}${planId}: ${action}\n`
+        () =>
+          `${action === "cancel" || action === "resume" || (isAsked && terminal.isAnswered) ? "" : shown}${planId}: ${action}\n`
       )
       return exitCode.done
     }

@@ -1,6 +1,7 @@
 /**
  * What follows when a budget is used up. That of the conversation, or of its root agent,
- * suspends it until a person gives it more; that of a goal stops the goal; that of an
+ * suspends it until a person gives it more, and so does that of a goal unless the goal is to
+ * stop then; that of an
  * agent that was spawned ends this agent with all it spawned, and nobody else is touched.
  */
 import type { AgentId } from "../../rune/Ids.ts"
@@ -23,7 +24,11 @@ export const exhaustion = (state: ConversationState, agentId: AgentId, usedUp: U
   const { limit, node, used, which } = usedUp
   const { plan } = state
   const lead = plan === null ? undefined : orchestratorIdOf(plan.plan_id)
-  if (plan !== null && node === lead && !autonomy.terminal.includes(plan.status)) {
+  const isGoals = plan !== null && lead !== undefined && node === lead && !autonomy.terminal.includes(plan.status)
+  if (isGoals && plan.options.stop_on_budget !== true) {
+    return { _tag: "ExhaustBudget", agent_id: lead, which, used, limit, consequence: "suspend" }
+  }
+  if (isGoals) {
     const summary = `${which}: ${used} of ${limit} used`
     const payload = { plan_id: plan.plan_id, reason: "budget_exhausted", summary }
     const step = { _tag: "ExhaustBudget", payload } as const

@@ -8,6 +8,9 @@ import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
 import { limits } from "../MachineLimits.ts"
 import type { PlanState, TaskState } from "../State.ts"
 
+/** Who approves a plan, or sends it back, where no person does. */
+export const serverName = "auto_start"
+
 /** What scheduling looks at. */
 export type Schedulable = Pick<PlanState, "tasks" | "max_parallel">
 

@@ -1,19 +1,23 @@
 /** Deciding about plans: a goal is taken up, and every step of its loop is written with all that belongs to it. */
 import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
+import { demandsIssue } from "../../rune/Demands.ts"
 import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
 import type { PlanChange } from "../../rune/kinds/plan.ts"
 import type { PlanRequest } from "../Command.ts"
 import type { ConversationState, PlanState, TaskStatus } from "../State.ts"
 import { type AutonomyCommand, autonomy } from "../table/Autonomy.ts"
+import { session } from "../table/Session.ts"
 import { stopSummary } from "../view/PlanSummary.ts"
-import { agentOf, isAlive } from "../view/Select.ts"
+import { agentOf, familyOf, isAlive } from "../view/Select.ts"
 import { agentDeciders } from "./agent.ts"
 import type { Deciders, Drafting } from "./Drafting.ts"
 import { draft } from "./Drafts.ts"
 import { endAgent } from "./Ending.ts"
 import type { StopReason } from "./LoopBreakers.ts"
 import { messageDeciders } from "./message.ts"
-import { isActive, isDone } from "./TaskSchedule.ts"
+import type { Running } from "./Require.ts"
+import { startRetry } from "./retry.ts"
+import { isActive, isDone, orchestratorIdOf } from "./TaskSchedule.ts"
 
 type Of<Tag extends PlanRequest["_tag"]> = Extract<PlanRequest, { readonly _tag: Tag }>
 
@@ -31,6 +35,8 @@ const submitGoal = (sheet: Drafting, command: Of<"SubmitGoal">): undefined => {
     sheet.refuse("invalid_state", `${plan.plan_id} is over: another goal is another plan`, { state: plan.status })
   }
   if (isEmptyContent(command.payload.goal)) sheet.refuse("bad_request", emptyGoal)
+  const issue = demandsIssue(command.payload)
+  if (issue !== undefined) sheet.refuse("bad_request", issue)
   sheet.write(draft("plan.goal_received", command.payload))
 }
 
@@ -39,10 +45,11 @@ const before: { readonly [Tag in AutonomyCommand["_tag"]]?: ReadonlyArray<TaskSt
   AssignTask: ["pending", "failed"],
   StartTask: ["assigned"],
   CompleteTask: ["running"],
+  ReleaseTask: ["assigned", "running"],
   FailTask: ["assigned", "running"]
 }
 
-type TaskStep = Extract<AutonomyCommand, { readonly _tag: "AssignTask" | "StartTask" | "CompleteTask" | "FailTask" }>
+type TaskStep = Extract<AutonomyCommand, { readonly _tag: `${string}Task` }>
 
 const requireTask = (sheet: Drafting, plan: PlanState, step: AutonomyCommand, written: Map<TaskId, TaskStatus>) => {
   const wanted = before[step._tag]
@@ -108,6 +115,13 @@ const requireStep = (
   ) {
     return sheet.refuse("invalid_state", "no plan has been submitted yet", { state: plan.status })
   }
+  if (step._tag === "CreatePlan" && plan.proposed !== null) {
+    const message = "a plan is on record already; another one takes its place only when this one is sent back"
+    return sheet.refuse("invalid_state", message, { state: plan.status })
+  }
+  if (step._tag === "Resume" && plan.waiting === null) {
+    return sheet.refuse("invalid_state", "the goal does not wait for anybody", { state: plan.status })
+  }
   requireEvidence(sheet, step)
   requireTask(sheet, plan, step, written)
 }
@@ -157,6 +171,8 @@ const advance = (sheet: Drafting, command: Of<"AdvancePlan">): undefined => {
   const written = new Map<TaskId, TaskStatus>()
   let { status } = plan
   for (const step of [command.step, ...(command.also ?? [])]) {
+    // Several of a team may come to the same question.
+    if (step._tag === "Suspend" && plan.waiting !== null) continue
     requireStep(sheet, plan, step, written)
     status = sheet.step(autonomy, status, summedUp(sheet.state, plan, step))
   }
@@ -175,4 +191,47 @@ const prompt = (sheet: Drafting, command: Of<"PromptTeam">): undefined => {
   messageDeciders.PostMessage(sheet, { _tag: "PostMessage", agent_id, content, mode: "queue" })
 }
 
-export const planDeciders: Deciders<PlanRequest> = { SubmitGoal: submitGoal, AdvancePlan: advance, PromptTeam: prompt }
+/** Calls of the team that only a person could make go on. */
+const heldTurns = (state: ConversationState, plan: PlanState): ReadonlyArray<Running> =>
+  familyOf(state, orchestratorIdOf(plan.plan_id)).flatMap((agent) =>
+    agent.turn?.retry?.waits_for_person === true ? [{ agent, turn: agent.turn }] : []
+  )
+
+const wakeSession = (sheet: Drafting, reason: string): undefined => {
+  const { status } = sheet.state.session
+  if (status === "suspended") sheet.step(session, status, { _tag: "Unsuspend", reason })
+  if (status === "paused") sheet.step(session, status, { _tag: "Resume", reason })
+}
+
+const resumeGoal = (sheet: Drafting, command: Of<"ResumeGoal">): undefined => {
+  const { budget, plan_id: planId, principal, reason } = command
+  const { plan, session: now } = sheet.state
+  if (plan === null || plan.plan_id !== planId) return sheet.refuse("not_found", `no plan ${planId}`)
+  if (autonomy.terminal.includes(plan.status)) {
+    return sheet.refuse("invalid_state", `${planId} is over: submit the goal again`, { state: plan.status })
+  }
+  const held = heldTurns(sheet.state, plan)
+  const isStill = now.status === "suspended" || now.status === "paused" || plan.waiting !== null || held.length > 0
+  if (!isStill && budget === undefined) {
+    return sheet.refuse("invalid_state", "the goal does not wait for anybody", { state: plan.status })
+  }
+  const lead = orchestratorIdOf(planId)
+  const who = principal === undefined ? {} : { principal }
+  if (budget !== undefined && agentOf(sheet.state, lead) !== undefined) {
+    const payload = { changes: {}, agent_id: lead, budget, ...who }
+    sheet.step(session, now.status, { _tag: "Configure", payload })
+  }
+  wakeSession(sheet, reason)
+  if (plan.waiting !== null) {
+    const payload = { plan_id: planId, reason, ...(budget === undefined ? {} : { budget }), ...who }
+    sheet.step(autonomy, plan.status, { _tag: "Resume", payload })
+  }
+  for (const running of held) startRetry(sheet, running)
+}
+
+export const planDeciders: Deciders<PlanRequest> = {
+  SubmitGoal: submitGoal,
+  AdvancePlan: advance,
+  ResumeGoal: resumeGoal,
+  PromptTeam: prompt
+}

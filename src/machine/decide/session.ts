@@ -61,7 +61,13 @@ const updateConfig = (sheet: Drafting, command: Of<"UpdateConfig">): undefined =
     return
   }
   const { _tag: _, ...payload } = command
-  sheet.step(session, sheet.state.session.status, { _tag: "Configure", payload })
+  const { reason, status } = sheet.state.session
+  sheet.step(session, status, { _tag: "Configure", payload })
+  const isBudget = command.budget !== undefined || command.changes.budget !== undefined
+  // More to spend is what it waits for. If it is not enough, it is suspended again at once.
+  if (isBudget && status === "suspended" && reason === "budget_exhausted") {
+    sheet.step(session, status, { _tag: "Unsuspend", reason: "budget set" })
+  }
 }
 
 /** A new root with the settings of the one that ended, which goes on from what was said. */

@@ -1,10 +1,12 @@
 /** How plan runes change the state of the goal being pursued; the newest goal is the one. */
 import type { PlanId } from "../../rune/Ids.ts"
 import type { Kind } from "../../rune/Kinds.ts"
+import type { Evidence } from "../../rune/kinds/evidence.ts"
 import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
+import type { ErrorInfo } from "../../rune/kinds/shared.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { canonicalHash } from "../Canonical.ts"
-import { orchestratorIdOf } from "../decide/TaskSchedule.ts"
+import { orchestratorIdOf, serverName } from "../decide/TaskSchedule.ts"
 import { limits } from "../MachineLimits.ts"
 import type { MutableConversation, MutablePlan, MutableTask } from "../State.ts"
 import { autonomyLands } from "../table/Autonomy.ts"
@@ -23,6 +25,8 @@ export const blankPlan = (planId: PlanId): MutablePlan => ({
   max_parallel: null,
   budget: null,
   options: {},
+  demands: { evidence: [], hidden_evidence: [], protect: [] },
+  models: {},
   started_ms: 0,
   attempts: 0,
   planner_turns: 0,
@@ -32,7 +36,12 @@ export const blankPlan = (planId: PlanId): MutablePlan => ({
   approver: null,
   revision: 0,
   tasks: [],
+  baseline: [],
+  baseline_revision: 0,
+  returned: 0,
+  waiting: null,
   critic_id: null,
+  critic_turns: 0,
   evidence: [],
   verdicts: [],
   blocks: 0,
@@ -51,6 +60,12 @@ const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"p
   max_parallel: payload.max_parallel ?? null,
   budget: payload.budget ?? null,
   options: payload.options ?? {},
+  demands: {
+    evidence: payload.evidence ?? [],
+    hidden_evidence: payload.hidden_evidence ?? [],
+    protect: payload.protect ?? []
+  },
+  models: payload.models ?? {},
   started_ms: tsMs,
   progress_tokens: tokensOf(state)
 })
@@ -64,7 +79,8 @@ const newTask = (task: PlanTask): MutableTask => ({
   failure: null,
   result: null,
   evidence: [],
-  note: null
+  note: null,
+  tries: []
 })
 
 const applyChange = (plan: MutablePlan, change: PlanChange): void => {
@@ -77,7 +93,7 @@ const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   if (found === undefined) return
   if (change.type === "task_cancelled") found.status = "cancelled"
   else if (change.type === "task_noted") found.note = change.note.slice(0, limits.taskResultCharsMax)
-  else Object.assign(found, newTask(change.task), { starts: found.starts })
+  else Object.assign(found, newTask(change.task), { starts: found.starts, tries: found.tries })
 }
 
 /** Runs `apply` on the plan the rune speaks of, after its status has moved. */
@@ -90,7 +106,9 @@ const onPlan =
     apply(plan, rune, state)
   }
 
-const onTask = <K extends "plan.task_assigned" | "plan.task_started" | "plan.task_completed" | "plan.task_failed">(
+type TaskKind = Extract<PlanKind, `plan.task_${string}`>
+
+const onTask = <K extends TaskKind>(
   apply: (task: MutableTask, rune: RuneOf<K>, plan: MutablePlan, state: MutableConversation) => void
 ) =>
   onPlan<K>((plan, rune, state) => {
@@ -104,9 +122,18 @@ const askPlanner = (plan: MutablePlan, state: MutableConversation): void => {
   plan.planner_turns = findAgent(state, orchestratorIdOf(plan.plan_id))?.turns ?? 0
 }
 
+/** What is kept of a check that ran before the work: how it ended, and on which files. */
+const ofBaseline = ({ detail: _, ...kept }: Evidence): Evidence => kept
+
 const proposals: Pick<
   Handlers<"plan">,
-  "plan.goal_received" | "plan.planning_started" | "plan.created" | "plan.updated" | "plan.approved" | "plan.rejected"
+  | "plan.goal_received"
+  | "plan.planning_started"
+  | "plan.created"
+  | "plan.baseline_checked"
+  | "plan.updated"
+  | "plan.approved"
+  | "plan.rejected"
 > = {
   "plan.goal_received": (state, rune) => {
     state.plan = newPlan(state, rune)
@@ -123,6 +150,12 @@ const proposals: Pick<
     plan.needs_approval = rune.payload.needs_approval ?? null
     plan.progress_tokens = tokensOf(state)
   }),
+  "plan.baseline_checked": onPlan((plan, rune) => {
+    const { evidence, needs_approval: why, revision } = rune.payload
+    plan.baseline_revision = revision
+    plan.baseline = [...plan.baseline, ...evidence.map(ofBaseline)].slice(0, limits.baselineMax)
+    plan.needs_approval ??= why ?? null
+  }),
   "plan.updated": onPlan((plan, rune) => {
     for (const change of rune.payload.changes) applyChange(plan, change)
   }),
@@ -134,13 +167,17 @@ const proposals: Pick<
   "plan.rejected": onPlan((plan, rune) => {
     plan.proposed = null
     plan.reason = rune.payload.reason
+    if (rune.payload.approver === serverName) plan.returned += 1
   })
 }
 
-const tasks: Pick<
-  Handlers<"plan">,
-  "plan.task_assigned" | "plan.task_started" | "plan.task_completed" | "plan.task_failed"
-> = {
+const tried = (task: MutableTask, error: ErrorInfo, how: { readonly counted: boolean }): void => {
+  const { code, message } = error
+  const cut = message.slice(0, limits.tryCharsMax).toWellFormed()
+  pushBounded(task.tries, { agent_id: task.agent_id, ...how, code, message: cut }, limits.triesKeptMax)
+}
+
+const tasks: Pick<Handlers<"plan">, TaskKind> = {
   "plan.task_assigned": onTask((task, rune) => {
     task.status = "assigned"
     task.starts += 1
@@ -161,6 +198,12 @@ const tasks: Pick<
     task.status = "failed"
     task.failure = rune.payload.error
     task.evidence = rune.payload.evidence ?? []
+    tried(task, rune.payload.error, { counted: true })
+  }),
+  "plan.task_released": onTask((task, rune) => {
+    if (task.status === "running") task.attempts = Math.max(0, task.attempts - 1)
+    task.status = "pending"
+    tried(task, rune.payload.error, { counted: false })
   })
 }
 
@@ -168,6 +211,7 @@ const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof task
   "plan.review_started": onPlan((plan, rune) => {
     plan.iterations = rune.payload.iteration
     plan.critic_id = rune.payload.agent_id ?? null
+    plan.critic_turns = 0
     plan.evidence = rune.payload.evidence ?? []
   }),
   "plan.critique": onPlan((plan, rune, state) => {
@@ -189,9 +233,21 @@ const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof task
     plan.blocked_task_ids = []
     plan.reason = null
   }),
+  "plan.suspended": onPlan((plan, rune) => {
+    const { cause, question } = rune.payload
+    plan.waiting = { cause, question, event_id: rune.event_id }
+  }),
+  "plan.resumed": onPlan((plan, rune, state) => {
+    plan.waiting = null
+    plan.budget = rune.payload.budget ?? plan.budget
+    plan.progress_tokens = tokensOf(state)
+    plan.planner_turns = findAgent(state, orchestratorIdOf(plan.plan_id))?.turns ?? 0
+    plan.critic_turns = findAgent(state, plan.critic_id ?? undefined)?.turns ?? 0
+  }),
   "plan.goal_met": onPlan(() => undefined),
   "plan.stopped": onPlan((plan, rune) => {
     plan.reason = rune.payload.reason
+    plan.waiting = null
   })
 }
 

@@ -1,5 +1,6 @@
 /** How session and config runes change the state. */
 import type { ConversationConfig } from "../../rune/kinds/shared.ts"
+import { orchestratorIdOf } from "../decide/TaskSchedule.ts"
 import type { MutableConversation } from "../State.ts"
 import { sessionLands } from "../table/Session.ts"
 import { startClocks, stopClocks } from "./clock.ts"
@@ -79,6 +80,9 @@ export const configHandlers: Handlers<"config"> = {
       agentId === undefined ? budget : undefined
     )
     if (agent !== undefined && budget !== undefined) agent.budget = budget
+    const { plan } = state
+    const isGoals = plan !== null && agentId === orchestratorIdOf(plan.plan_id)
+    if (isGoals && budget !== undefined) plan.budget = budget
     const speaker = agent ?? findAgent(state, state.session.root_agent_id ?? undefined)
     if (speaker !== undefined && changes.model !== undefined) speaker.model = changes.model
     if (budget !== undefined || changes.budget !== undefined) forgiveExhaustion(state)

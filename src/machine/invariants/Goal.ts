@@ -1,6 +1,7 @@
 /** The promises about goals: tasks in order and once, and nothing claimed without its evidence. */
 import type { Kind } from "../../rune/Kinds.ts"
-import type { Evidence, PlanTask } from "../../rune/kinds/plan.ts"
+import type { Evidence } from "../../rune/kinds/evidence.ts"
+import type { PlanTask } from "../../rune/kinds/plan.ts"
 import type { Rune, RuneOf } from "../../rune/Rune.ts"
 import type { SeenTask, World } from "./World.ts"
 

@@ -27,6 +27,13 @@ export type AutonomyCommand =
   | ({ readonly _tag: "StartTask" } & Writes<"plan.task_started">)
   | ({ readonly _tag: "CompleteTask" } & Writes<"plan.task_completed">)
   | ({ readonly _tag: "FailTask" } & Writes<"plan.task_failed">)
+  /** The checks of the plan ran before the work. */
+  | ({ readonly _tag: "CheckBaseline" } & Writes<"plan.baseline_checked">)
+  /** The attempt does not count. */
+  | ({ readonly _tag: "ReleaseTask" } & Writes<"plan.task_released">)
+  /** It waits for a person, in the state it is in. */
+  | ({ readonly _tag: "Suspend" } & Writes<"plan.suspended">)
+  | ({ readonly _tag: "Resume" } & Writes<"plan.resumed">)
   /** Every task has ended. */
   | ({ readonly _tag: "BeginReview" } & Writes<"plan.review_started">)
   /** Nothing that is left can run. */
@@ -54,6 +61,10 @@ const passCritique = (command: Pass): ReadonlyArray<RuneDraft> => [
 const stopped = { to: "stopped", runes: write("plan.stopped") } as const
 const completeTask = write("plan.task_completed")
 const failTask = write("plan.task_failed")
+const checkBaseline = write("plan.baseline_checked")
+const releaseTask = write("plan.task_released")
+const suspend = write("plan.suspended")
+const resume = write("plan.resumed")
 
 const over = {
   DecomposeGoal: "refuse",
@@ -65,6 +76,10 @@ const over = {
   StartTask: "refuse",
   CompleteTask: "refuse",
   FailTask: "refuse",
+  CheckBaseline: "refuse",
+  ReleaseTask: "refuse",
+  Suspend: "refuse",
+  Resume: "refuse",
   BeginReview: "refuse",
   Block: "refuse",
   ResolveDependency: "refuse",
@@ -88,6 +103,10 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     StartTask: "refuse",
     CompleteTask: "refuse",
     FailTask: "refuse",
+    CheckBaseline: "refuse",
+    ReleaseTask: "refuse",
+    Suspend: { to: "goal_received", runes: suspend },
+    Resume: { to: "goal_received", runes: resume },
     BeginReview: "refuse",
     Block: "refuse",
     ResolveDependency: "refuse",
@@ -109,6 +128,10 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     StartTask: "refuse",
     CompleteTask: "refuse",
     FailTask: "refuse",
+    CheckBaseline: { to: "planning", runes: checkBaseline },
+    ReleaseTask: "refuse",
+    Suspend: { to: "planning", runes: suspend },
+    Resume: { to: "planning", runes: resume },
     BeginReview: "refuse",
     Block: "refuse",
     ResolveDependency: "refuse",
@@ -130,6 +153,10 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     StartTask: { to: "executing", runes: write("plan.task_started") },
     CompleteTask: { to: "executing", runes: completeTask },
     FailTask: { to: "executing", runes: failTask },
+    CheckBaseline: { to: "executing", runes: checkBaseline },
+    ReleaseTask: { to: "executing", runes: releaseTask },
+    Suspend: { to: "executing", runes: suspend },
+    Resume: { to: "executing", runes: resume },
     BeginReview: { to: "reviewing", runes: write("plan.review_started") },
     Block: { to: "blocked", runes: write("plan.blocked") },
     ResolveDependency: "refuse",
@@ -151,6 +178,10 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     StartTask: "refuse",
     CompleteTask: { to: "blocked", runes: completeTask },
     FailTask: { to: "blocked", runes: failTask },
+    CheckBaseline: "refuse",
+    ReleaseTask: { to: "blocked", runes: releaseTask },
+    Suspend: { to: "blocked", runes: suspend },
+    Resume: { to: "blocked", runes: resume },
     BeginReview: "refuse",
     Block: "refuse",
     ResolveDependency: { to: "executing", runes: write("plan.unblocked") },
@@ -172,6 +203,10 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     StartTask: "refuse",
     CompleteTask: "refuse",
     FailTask: "refuse",
+    CheckBaseline: "refuse",
+    ReleaseTask: "refuse",
+    Suspend: { to: "reviewing", runes: suspend },
+    Resume: { to: "reviewing", runes: resume },
     BeginReview: "refuse",
     Block: "refuse",
     ResolveDependency: "refuse",

@@ -53,6 +53,7 @@ interface PlanView {
   readonly auto_start: boolean
   readonly proposed?: true
   readonly needs_approval?: true
+  readonly waiting?: true
 }
 
 /** Plain JSON. */
@@ -93,12 +94,13 @@ const callView = ({ agent_id, attempt, call_id, status, tool_name, turn_id }: Ca
   ...(attempt > 0 ? { started: true as const } : {})
 })
 
-const planView = ({ auto_start, needs_approval, plan_id, proposed, status }: PlanState): PlanView => ({
+const planView = ({ auto_start, needs_approval, plan_id, proposed, status, waiting }: PlanState): PlanView => ({
   id: plan_id,
   status,
   auto_start,
   ...(proposed === null ? {} : { proposed: true as const }),
-  ...(needs_approval === null ? {} : { needs_approval: true as const })
+  ...(needs_approval === null ? {} : { needs_approval: true as const }),
+  ...(waiting === null ? {} : { waiting: true as const })
 })
 
 export const attentionView = (state: ConversationState): AttentionView => {
@@ -133,12 +135,13 @@ const callOf = ({ agent, id, started, status, tool, turn }: CallView): MutableCa
   attempt: started === true ? 1 : 0
 })
 
-const planOf = ({ auto_start, id, needs_approval, proposed, status }: PlanView): MutablePlan => ({
+const planOf = ({ auto_start, id, needs_approval, proposed, status, waiting }: PlanView): MutablePlan => ({
   ...blankPlan(id as PlanId),
   status,
   auto_start,
   proposed: proposed === true ? 0 : null,
-  needs_approval: needs_approval === true ? "" : null
+  needs_approval: needs_approval === true ? "" : null,
+  waiting: waiting === true ? { cause: "provider", question: "", event_id: 0 } : null
 })
 
 const nobody = (): MutableAgent => ({ ...blankAgent("agt_ended" as AgentId), status: "terminated" })

@@ -64,6 +64,7 @@ export const attentionOf = (state: ConversationState): AttentionStatus => {
   if (status === "closed" || status === "archived") return "closed"
   if (status === "suspended") return "error"
   if (state.plan !== null && awaitsPerson(state.plan)) return "awaiting_approval"
+  if (state.plan !== null && state.plan.waiting !== null) return "awaiting_input"
   // Also one that belongs to no agent, or to none that is alive.
   if (pendingApprovals(state).length > 0) return "awaiting_approval"
   const statuses = new Set(aliveAgents(state).map((agent) => attentionOfAgent(state, agent)))
@@ -118,6 +119,24 @@ const plans = ({ plan }: ConversationState): ReadonlyArray<AttentionItem> =>
         }
       ]
     : []
+
+/** A goal that waits for somebody to see to what keeps it from being pursued. */
+const goalWaits = ({ plan }: ConversationState): ReadonlyArray<AttentionItem> =>
+  plan === null || plan.waiting === null
+    ? []
+    : [
+        {
+          key: "goal",
+          type: "suspended",
+          event_id: plan.waiting.event_id,
+          agent_id: null,
+          agent_path: [],
+          call_id: null,
+          title: plan.waiting.question.slice(0, limits.noticeCharsMax),
+          since_ms: null,
+          expires_ms: null
+        }
+      ]
 
 const suspension = (state: ConversationState): ReadonlyArray<AttentionItem> =>
   state.session.status === "suspended"
@@ -194,6 +213,7 @@ export const attentionItems = (state: ConversationState): ReadonlyArray<Attentio
   ...pendingApprovals(state).map((call) => ofCall(state, call, "approval")),
   ...state.calls.filter(asksPerson).map((call) => ofCall(state, call, "question")),
   ...plans(state),
+  ...goalWaits(state),
   ...providerWaits(state),
   ...outsideWaits(state),
   ...suspension(state),

@@ -4,6 +4,8 @@
  * crash the list says how to go on, and nothing that is on record is done again.
  */
 import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
+import type { SuspendCause } from "../../rune/kinds/plan.ts"
+import { causeOf, questionOf } from "../decide/FailureKinds.ts"
 import { type Broken, loopBroken, turnBroken } from "../decide/LoopBreakers.ts"
 import { criticIdOf, isActive, orchestratorIdOf, outlook, readyTasks } from "../decide/TaskSchedule.ts"
 import { limits } from "../MachineLimits.ts"
@@ -16,6 +18,8 @@ export type PlanWork =
   | { readonly _tag: "Plan"; readonly attempt: number }
   /** Asks an agent again for the answer that it has not given. */
   | { readonly _tag: "Remind"; readonly agent_id: AgentId; readonly turns: number; readonly of: "plan" | "review" }
+  /** Run the checks of the plan once before the work. */
+  | { readonly _tag: "Baseline"; readonly revision: number }
   | { readonly _tag: "Approve" }
   /** Nothing to do but to be there: a person has to approve or reject the plan. */
   | { readonly _tag: "AwaitPerson" }
@@ -26,6 +30,8 @@ export type PlanWork =
   | { readonly _tag: "Review"; readonly iteration: number }
   | { readonly _tag: "Block"; readonly task_ids: ReadonlyArray<TaskId>; readonly reason: string }
   | { readonly _tag: "Unblock"; readonly task_ids: ReadonlyArray<TaskId> }
+  /** Only a person can see to what keeps it from being pursued. */
+  | { readonly _tag: "Suspend"; readonly cause: SuspendCause; readonly question: string }
   | ({ readonly _tag: "Stop"; readonly step: "BreakLoop" | "GiveUp" } & Broken)
   /** ExhaustBudget when the time has come. */
   | { readonly _tag: "Deadline"; readonly due_ms: number }
@@ -48,6 +54,10 @@ const keyOf = (plan: PlanState, work: PlanWork): string => {
       return `${name} ${work.attempt}`
     case "Remind":
       return `${name} ${work.agent_id} ${work.turns}`
+    case "Baseline":
+      return `${name} ${work.revision}`
+    case "Suspend":
+      return `${name} ${work.question}`
     case "Approve":
     case "AwaitPerson":
     case "Unblock":
@@ -77,8 +87,18 @@ const isFinished = (agent: AgentState | undefined): boolean =>
 
 const errorOf = (agent: AgentState): string => (agent.last_error === null ? "" : `: ${agent.last_error.message}`)
 
+/** Its last turn failed for a reason that is not its own. */
+const outsideFailure = (agent: AgentState, what: string): ReadonlyArray<PlanWork> => {
+  const { last_error: error, last_turn: last } = agent
+  const cause = last?.status === "error" ? causeOf(error?.code) : undefined
+  if (cause === undefined || error === null) return []
+  return [{ _tag: "Suspend", cause, question: questionOf(cause, what, error.message) }]
+}
+
 const awaitPlan = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<PlanWork> => {
   if (!isFinished(orchestrator)) return []
+  const outside = outsideFailure(orchestrator, "the planner cannot work")
+  if (outside.length > 0 && orchestrator.turns > plan.planner_turns) return outside
   const { agent_id, turns } = orchestrator
   const asked = turns - plan.planner_turns
   if (asked <= limits.remindersMax) return [{ _tag: "Remind", agent_id, turns, of: "plan" }]
@@ -90,9 +110,16 @@ const awaitPlan = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<Pla
 export const awaitsPerson = (plan: PlanState): boolean =>
   plan.status === "planning" && plan.proposed !== null && !(plan.auto_start && plan.needs_approval === null)
 
+const baseline = ({ revision }: PlanState): PlanWork => ({ _tag: "Baseline", revision })
+
+/** A person approved it before its commands could be run; or an old log never had it run. */
+const lacksBaseline = (plan: PlanState): boolean =>
+  plan.baseline_revision !== plan.revision && plan.tasks.every((one) => one.starts === 0)
+
 const planning = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<PlanWork> => {
   if (plan.proposed === null) return awaitPlan(plan, orchestrator)
-  return [{ _tag: awaitsPerson(plan) ? "AwaitPerson" : "Approve" }]
+  if (awaitsPerson(plan)) return [{ _tag: "AwaitPerson" }]
+  return [plan.baseline_revision === plan.revision ? { _tag: "Approve" } : baseline(plan)]
 }
 
 const isSettled = (state: ConversationState, task: TaskState): boolean =>
@@ -113,6 +140,7 @@ const block = (plan: PlanState, work: Extract<PlanWork, { readonly _tag: "Block"
   plan.blocks < limits.planBlocksMax ? work : stop({ reason: "unresolvable", detail: work.reason })
 
 const executing = (state: ConversationState, plan: PlanState): ReadonlyArray<PlanWork> => {
+  if (lacksBaseline(plan)) return [baseline(plan)]
   const settled = settlements(state, plan)
   const next = outlook(plan)
   // Whoever finds no room waits for it: agents that end make some.
@@ -147,7 +175,10 @@ const blocked = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<PlanW
 const reviewing = (state: ConversationState, plan: PlanState): ReadonlyArray<PlanWork> => {
   const critic = agentOf(state, plan.critic_id ?? criticIdOf(plan.plan_id, plan.iterations))
   if (!isFinished(critic)) return []
-  if (critic !== undefined && isAlive(critic) && critic.turns <= limits.remindersMax) {
+  const asked = (critic?.turns ?? 0) - plan.critic_turns
+  const outside = critic === undefined ? [] : outsideFailure(critic, "the critic cannot work")
+  if (outside.length > 0 && asked > 0) return outside
+  if (critic !== undefined && isAlive(critic) && asked <= limits.remindersMax) {
     return [{ _tag: "Remind", agent_id: critic.agent_id, turns: critic.turns, of: "review" }]
   }
   const detail = critic === undefined ? "there is no critic" : `the critic gave no verdict${errorOf(critic)}`
@@ -168,6 +199,7 @@ const underWay = (state: ConversationState, plan: PlanState): ReadonlyArray<Plan
   }
   const broken = loopBroken(state, plan)
   if (broken !== undefined) return [stop(broken)]
+  if (plan.waiting !== null) return settlements(state, plan)
   if (plan.status === "goal_received") return planAgain(plan)
   if (plan.status === "planning") return planning(plan, orchestrator)
   if (plan.status === "executing") return executing(state, plan)

@@ -1,29 +1,9 @@
 /** Runes of the autonomy loop: goal, plan, tasks, critique, and how it ended. */
 import * as Schema from "effect/Schema"
-import { AgentId, EventId, PlanId, TaskId } from "../Ids.ts"
+import { AgentId, PlanId, TaskId } from "../Ids.ts"
 import { defineKind } from "../KindDefinition.ts"
+import { Evidence, EvidenceSpec, GoalDemands, GoalModels } from "./evidence.ts"
 import { Budget, Count, ErrorInfo, Name, Ordinal, Usage } from "./shared.ts"
-
-/** How a task will be shown to be done: checked by the server itself, not claimed by the model. */
-export const EvidenceSpec = Schema.Union([
-  Schema.Struct({
-    type: Schema.Literal("command"),
-    command: Schema.Array(Schema.String),
-    expected_exit: Schema.Int
-  }),
-  Schema.Struct({ type: Schema.Literal("file"), path: Name }),
-  Schema.Struct({ type: Schema.Literal("report"), path: Name, description: Schema.optionalKey(Schema.String) })
-])
-export type EvidenceSpec = typeof EvidenceSpec.Type
-
-export const Evidence = Schema.Struct({
-  spec: EvidenceSpec,
-  passed: Schema.Boolean,
-  detail: Schema.optionalKey(Schema.String),
-  exit_code: Schema.optionalKey(Schema.Int),
-  event_ids: Schema.optionalKey(Schema.Array(EventId))
-})
-export type Evidence = typeof Evidence.Type
 
 export const TaskPriority = Schema.Literals(["critical", "high", "medium", "low"])
 
@@ -72,7 +52,9 @@ export const GoalOptions = Schema.Struct({
   /** Tokens that may be spent from one finished task to the next. */
   tokens_without_progress: Schema.optionalKey(Ordinal),
   /** What each worker may use. */
-  task_budget: Schema.optionalKey(Budget)
+  task_budget: Schema.optionalKey(Budget),
+  /** A goal whose budget is used up is over, instead of waiting for more. */
+  stop_on_budget: Schema.optionalKey(Schema.Boolean)
 })
 export type GoalOptions = typeof GoalOptions.Type
 
@@ -89,9 +71,23 @@ export type WorkspaceBase = typeof WorkspaceBase.Type
 export const FileChange = Schema.Struct({
   path: Schema.String,
   added: Schema.optionalKey(Count),
-  removed: Schema.optionalKey(Count)
+  removed: Schema.optionalKey(Count),
+  status: Schema.optionalKey(Schema.Literals(["added", "deleted", "modified"]))
 })
 export type FileChange = typeof FileChange.Type
+
+/** How a plan differs from the one before it. */
+export const PlanDifference = Schema.Struct({
+  added: Schema.Array(TaskId),
+  changed: Schema.Array(TaskId),
+  /** Not in the new plan, with how far each had come. */
+  dropped: Schema.Array(Schema.Struct({ task_id: TaskId, status: Schema.String }))
+})
+export type PlanDifference = typeof PlanDifference.Type
+
+/** What keeps a goal from being pursued until a person does something about it. */
+export const SuspendCause = Schema.Literals(["provider", "budget", "policy", "merge", "workspace"])
+export type SuspendCause = typeof SuspendCause.Type
 
 export const planKinds = [
   defineKind("plan.goal_received", {
@@ -104,6 +100,8 @@ export const planKinds = [
       max_parallel: Schema.optionalKey(Ordinal),
       budget: Schema.optionalKey(Budget),
       options: Schema.optionalKey(GoalOptions),
+      ...GoalDemands,
+      models: Schema.optionalKey(GoalModels),
       principal: Schema.optionalKey(Schema.String)
     })
   }),
@@ -119,6 +117,19 @@ export const planKinds = [
       revision: Schema.optionalKey(Ordinal),
       summary: Schema.optionalKey(Schema.String),
       /** Why a person has to look at it first, although the goal was to start by itself. */
+      needs_approval: Schema.optionalKey(Schema.String),
+      /** From the plan before, if there was one. */
+      difference: Schema.optionalKey(PlanDifference)
+    })
+  }),
+  defineKind("plan.baseline_checked", {
+    meaning: "The checks of a plan ran once before the work.",
+    references: [["evidence", "*", "event_ids", "*"]],
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      revision: Ordinal,
+      evidence: Schema.Array(Evidence),
+      /** Why a person has to approve the plan: its checks pass already and would show nothing. */
       needs_approval: Schema.optionalKey(Schema.String)
     })
   }),
@@ -162,6 +173,24 @@ export const planKinds = [
       evidence: Schema.optionalKey(Schema.Array(Evidence))
     })
   }),
+  defineKind("plan.task_released", {
+    meaning: "An attempt at a task ended through no fault of its own and does not count.",
+    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, error: ErrorInfo })
+  }),
+  defineKind("plan.suspended", {
+    meaning: "The goal waits for a person, with the question.",
+    payload: Schema.Struct({ plan_id: PlanId, cause: SuspendCause, question: Name })
+  }),
+  defineKind("plan.resumed", {
+    meaning: "The goal is pursued again.",
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      reason: Schema.String,
+      /** More to spend, as a whole. */
+      budget: Schema.optionalKey(Budget),
+      principal: Schema.optionalKey(Schema.String)
+    })
+  }),
   defineKind("plan.review_started", {
     meaning: "A critic reviews the work.",
     payload: Schema.Struct({
@@ -193,6 +222,8 @@ export const planKinds = [
       plan_id: PlanId,
       summary: Schema.String,
       evidence: Schema.Array(Evidence),
+      /** The state of the files that the evidence is about: all of it ran on this one. */
+      tree: Schema.optionalKey(Schema.String),
       changes: Schema.optionalKey(Schema.Array(FileChange)),
       usage: Schema.optionalKey(Usage),
       wall_ms: Schema.optionalKey(Count)

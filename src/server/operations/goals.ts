@@ -5,6 +5,7 @@ import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type { PromptScene } from "../../contract/CallGates.ts"
 import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
+import { demandsIssue } from "../../rune/Demands.ts"
 import type { ConversationId, PlanId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { AnswerOf, FieldsOf } from "../../wire/Operations.ts"
@@ -39,8 +40,27 @@ type GoalPlace =
   | { readonly _tag: "There"; readonly conversationId: ConversationId }
   | { readonly _tag: "New"; readonly conversationId: ConversationId; readonly create: CreateFields }
 
+const ofGoal = [
+  "auto_start",
+  "budget",
+  "max_parallel",
+  "options",
+  "evidence",
+  "hidden_evidence",
+  "protect",
+  "models"
+] as const satisfies ReadonlyArray<keyof GoalFields>
+
+/** The fields that are about the goal alone. */
+const goalPart = (fields: Partial<GoalFields>): Pick<GoalFields, (typeof ofGoal)[number]> =>
+  Object.fromEntries(ofGoal.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]]))
+
+const withoutGoal = (fields: Partial<GoalFields>): CreateFields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !(ofGoal as ReadonlyArray<string>).includes(name)))
+
 const placeOf = (fields: GoalFields, context: OperationContext): Effect.Effect<GoalPlace, BadRequest> => {
-  const { auto_start: _a, budget: _b, conversation_id: id, goal, max_parallel: _m, options: _o, ...create } = fields
+  const { conversation_id: id, goal, ...others } = fields
+  const create = withoutGoal(others)
   if (id === undefined) {
     const title = create.title ?? goal.trim().split("\n", 1)[0]!.slice(0, 80)
     return Effect.succeed({ _tag: "New", conversationId: newConversationId(context), create: { ...create, title } })
@@ -77,20 +97,19 @@ const textOf = (content: Content): string =>
 const submitGoal: Handler<"goal.submit"> = (fields) =>
   Effect.gen(function* () {
     if (isEmptyContent(fields.goal)) return yield* new BadRequest(emptyGoal)
+    const issue = demandsIssue(fields)
+    if (issue !== undefined) return yield* new BadRequest(issue)
     const context = yield* CurrentOperation
     const place = yield* placeOf(fields, context)
     const { conversationId } = place
     const planId = `plan_${idFor(context, `plan of ${conversationId}`)}` as PlanId
-    const { auto_start = true, budget, max_parallel, options } = fields
     const goal = (yield* isTaken(place, planId)) ? fields.goal : textOf(yield* admitted(sceneOf(place), fields.goal))
     if (place._tag === "New") yield* createConversation(place.create, conversationId)
     const payload = {
       plan_id: planId,
       goal,
-      auto_start,
-      ...(max_parallel === undefined ? {} : { max_parallel }),
-      ...(budget === undefined ? {} : { budget }),
-      ...(options === undefined ? {} : { options }),
+      auto_start: true,
+      ...goalPart(fields),
       principal: context.principal.name
     }
     const command: Command = { _tag: "SubmitGoal", payload }
@@ -113,6 +132,16 @@ const advance = (fields: PlanFields, step: Step): Operating<AnswerOf<"plan.appro
 export const goalHandlers: HandlersOf<"goal" | "plan"> = {
   "goal.submit": submitGoal,
   "goal.demo": submitDemo,
+  "goal.resume": ({ budget, conversation_id: id, plan_id, reason = "asked for" }) =>
+    CurrentOperation.use(({ principal }) =>
+      change(id, {
+        _tag: "ResumeGoal",
+        plan_id,
+        reason,
+        ...(budget === undefined ? {} : { budget }),
+        principal: principal.name
+      })
+    ),
   "plan.approve": (fields) =>
     CurrentOperation.use(({ channel, principal }) => {
       const payload = { plan_id: fields.plan_id, approver: principal.name, channel }

@@ -1,7 +1,7 @@
 // A look into a workspace for whoever checks what was done in it: is a file there, what does a report say, what changed.
 // Reads only, and only inside the workspace: links that lead out are not followed.
 import { createHash } from "node:crypto"
-import { open, readdir, realpath, stat } from "node:fs/promises"
+import { open, readdir, readFile, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, resolve, sep } from "node:path"
 
 export type FileLook =
@@ -68,9 +68,13 @@ const skipped: ReadonlySet<string> = new Set([
   "__pycache__"
 ])
 
+/** Files up to this size are told apart by their content, larger ones by size and time. */
+const contentBytesMax = 1_048_576
+
 const markOf = async (path: string): Promise<string> => {
   const { mtimeMs, size } = await stat(path)
-  return createHash("sha256").update(`${size} ${mtimeMs}`).digest("hex").slice(0, 12)
+  const told = size <= contentBytesMax ? await readFile(path) : `${size} ${mtimeMs}`
+  return createHash("sha256").update(told).digest("hex").slice(0, 16)
 }
 
 const listing: WorkspaceLook["listing"] = async (workspace, filesMax) => {

@@ -1,8 +1,9 @@
 // Operations that give agents something to do: messages, goals and their plans.
 import * as Schema from "effect/Schema"
 import { AgentId, ConversationId, PlanId, TurnId } from "../../rune/Ids.ts"
+import { GoalDemands, GoalModels } from "../../rune/kinds/evidence.ts"
 import { GoalOptions } from "../../rune/kinds/plan.ts"
-import { Count, Name, Ordinal } from "../../rune/kinds/shared.ts"
+import { Budget, Count, Name, Ordinal } from "../../rune/kinds/shared.ts"
 import { MessageMode } from "../../rune/kinds/turn.ts"
 import { Changed } from "../Answers.ts"
 import { InputContent } from "../Input.ts"
@@ -33,10 +34,22 @@ export const workOperations = [
       ...createFields,
       auto_start: optional(Schema.Boolean),
       max_parallel: optional(Ordinal),
-      options: optional(GoalOptions)
+      options: optional(GoalOptions),
+      ...GoalDemands,
+      models: optional(GoalModels)
     },
     answer: Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
-    about: "Names a conversation, or takes the fields of `conversation.create` for a new one."
+    about:
+      "Names a conversation, or takes the fields of `conversation.create` for a new one. `evidence`, `hidden_evidence` and `protect` are the person's own checks, [whatever the plan says](AUTONOMY.md#your-own-checks); `bad_request` names the one that cannot be made."
+  }),
+  defineOperation({
+    name: "goal.resume",
+    role: "operator",
+    mutates: true,
+    input: { ...plan, budget: optional(Budget) },
+    answer: Changed,
+    about:
+      "Pursues a goal again that waits for a person: suspended, paused, out of budget, or with calls that only a person can let go on. Finished tasks stay finished. `budget` replaces that of the goal. `invalid_state` when it waits for nobody or is over."
   }),
   defineOperation({
     name: "goal.demo",

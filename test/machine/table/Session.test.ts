@@ -273,9 +273,11 @@ describe("budgets", () => {
     expect(story.agent.exhausted).toBe(true)
     expect(story.effects).toEqual([])
     expect(story.run({ ...exhaust, agent_id: story.root, consequence: "suspend" })).toEqual(["agent.budget_exhausted"])
-    story.run({ _tag: "UpdateConfig", changes: { budget: { tokens: 100 } } })
+    expect(story.run({ _tag: "UpdateConfig", changes: { budget: { tokens: 100 } } })).toEqual([
+      "config.updated",
+      "session.unsuspended"
+    ])
     expect(story.agent.exhausted).toBe(false)
-    story.run({ _tag: "Unsuspend" })
     expect(story.effects).toEqual(["CallModel"])
     story.request()
     story.respond([textItem("ok")])

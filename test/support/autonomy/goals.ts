@@ -1,6 +1,7 @@
 // Goals in a test: a world with the file tools, a conversation in a workspace, a goal submitted, its end awaited.
 
 import { makePlanId, type PlanId } from "#src/rune/Ids.ts"
+import type { EvidenceSpec, GoalModels } from "#src/rune/kinds/evidence.ts"
 import type { GoalOptions } from "#src/rune/kinds/plan.ts"
 import type { Budget } from "#src/rune/kinds/shared.ts"
 import type { Talk, World, WorldOptions } from "../runtime/World.ts"
@@ -20,6 +21,10 @@ export interface GoalRequest {
   readonly max_parallel?: number
   readonly budget?: Budget
   readonly options?: GoalOptions
+  readonly evidence?: ReadonlyArray<EvidenceSpec>
+  readonly hidden_evidence?: ReadonlyArray<EvidenceSpec>
+  readonly protect?: ReadonlyArray<string>
+  readonly models?: GoalModels
 }
 
 export interface Goal {

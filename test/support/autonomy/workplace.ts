@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach } from "vitest"
+import type { Place } from "#src/autonomy/evidence/Place.ts"
 import type { Runner, RunnerRuling } from "#src/autonomy/GoalContext.ts"
 import { commandRuling } from "#src/policy/CommandRules.ts"
 import type { ProcessEnded, ProcessRequest } from "#src/sandbox/process/ProcessPort.ts"
@@ -99,6 +100,17 @@ export const gitWorkspace = (directory: string, files: Readonly<Record<string, s
   git("-c", "user.name=ada", "-c", "user.email=ada@localhost", "commit", "-q", "-m", "begin")
   return directory
 }
+
+/** A place to check in, with nothing known about what was before. */
+export const placeIn = (directory: string): Omit<Place, "state"> => ({
+  agentId: null,
+  workspace: directory,
+  directory,
+  tree: undefined,
+  changes: async () => undefined,
+  baseline: () => undefined,
+  signal: new AbortController().signal
+})
 
 /** Temporary directories that are gone after each test. */
 export const useWorkspaces = (): { readonly make: () => string } => {

@@ -8,7 +8,7 @@ import type { Tool } from "#src/tool/Tool.ts"
 
 const refuse = (): Promise<never> => Promise.reject(new Error("nothing runs here"))
 const processes: ProcessPort = { run: refuse, start: refuse, close: async () => undefined }
-const goal = { runner: undefined, look: undefined as never, nowMs: () => 0 }
+const goal = { runner: undefined, look: undefined as never, nowMs: () => 0, node: process.execPath }
 
 export const toolsOfAgents = (): ReadonlyArray<Tool> => [
   ...builtinTools({ ownDirectories: [], blobs: undefined, processes, path: "", home: "/" }).tools,

@@ -85,6 +85,16 @@ const notes: Readonly<Record<string, (payload: Payload) => Note>> = {
     "bad",
     `Task ${textOf(id)} failed: ${textOf(objectOf(error)["message"])}`
   ],
+  "plan.task_released": ({ error, task_id: id }) => [
+    "warm",
+    `Task ${textOf(id)} is done again: ${textOf(objectOf(error)["message"])}`
+  ],
+  "plan.baseline_checked": ({ evidence, needs_approval: why }) => [
+    why === undefined ? "quiet" : "warm",
+    `${plural(listOf(evidence).length, "check")} ran before the work${why === undefined ? "" : `; waits for a person: ${textOf(why)}`}`
+  ],
+  "plan.suspended": ({ question }) => ["warm", `Goal waits for you: ${textOf(question)}`],
+  "plan.resumed": (payload) => ["quiet", because(payload, "Goal resumed")],
   "plan.review_started": ({ iteration }) => ["quiet", `Review ${String(iteration)} begins`],
   "plan.critique": critique,
   "plan.blocked": (payload) => ["warm", because(payload, "Blocked")],

@@ -2,6 +2,7 @@
  * The state of a whole conversation: plain JSON, the fold of its runes and nothing
  * else. The fold mutates it in place; everybody else sees it read-only. Lists are
  * small and bounded, ids are looked up by walking, so no key can be a prototype's.
+ * Length: the one shape that every fold, view and snapshot agrees on, in one place.
  */
 import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
 import type { InstructionPart } from "../rune/kinds/agent.ts"

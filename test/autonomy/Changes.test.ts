@@ -17,7 +17,8 @@ import type { AgentId } from "#src/rune/Ids.ts"
 import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
 import type { WorkspaceBase } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { gitWorkspace, placeIn, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { TestRunner } from "../support/autonomy/TestRunner.ts"
+import { gitWorkspace, placeIn, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { PlanStory, task } from "../support/planStory.ts"
 
 const workspaces = useWorkspaces()

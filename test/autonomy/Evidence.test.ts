@@ -12,7 +12,8 @@ import { type CommandPlace, commandRuling } from "#src/policy/CommandRules.ts"
 import type { PolicyMode } from "#src/policy/PolicyPort.ts"
 import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { placeIn, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { TestRunner } from "../support/autonomy/TestRunner.ts"
+import { placeIn, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { Story } from "../support/story.ts"
 
 const workspaces = useWorkspaces()

@@ -9,7 +9,8 @@ import { judgeOutput } from "#src/autonomy/Report.ts"
 import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
 import type { FileChange } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { placeIn, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { TestRunner } from "../support/autonomy/TestRunner.ts"
+import { placeIn, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { Story } from "../support/story.ts"
 
 const workspaces = useWorkspaces()

@@ -9,7 +9,8 @@ import { WorktreeJanitor, type WorktreeJanitorOptions } from "#src/autonomy/Work
 import { openWorktree, worktreePath } from "#src/autonomy/Worktrees.ts"
 import { readWorktrees, writeWorktrees } from "#src/config/WorktreeFiles.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
-import { gitWorkspace, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { TestRunner } from "../support/autonomy/TestRunner.ts"
+import { gitWorkspace, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { PlanStory, planId, task } from "../support/planStory.ts"
 
 const workspaces = useWorkspaces()

@@ -9,7 +9,8 @@ import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/
 import type { AgentId } from "#src/rune/Ids.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import { goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"
-import { gitWorkspace, TestRunner, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { TestRunner } from "../support/autonomy/TestRunner.ts"
+import { gitWorkspace, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { say, scenarios, use } from "../support/runtime/scenarios.ts"
 import { useWorlds } from "../support/runtime/World.ts"
 

@@ -4,7 +4,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { fileTools } from "../support/autonomy/workplace.ts"
+import { fileTools } from "../support/autonomy/fileTools.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool, Gate, tool } from "../support/runtime/tools.ts"
 import type { Json, Socket } from "../support/server/Socket.ts"

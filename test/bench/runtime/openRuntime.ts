@@ -3,7 +3,7 @@
 import * as Redacted from "effect/Redacted"
 import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import type { Conversations } from "#src/conversation/Conversations.ts"
-import { makeConversations } from "#src/conversation/Runtime.ts"
+import { makeConversations, type RuntimeOptions } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { makeRegistry, type RegistryConfig } from "#src/provider/Registry.ts"
 import { type IdSource, secureIdSource } from "#src/rune/IdSource.ts"
@@ -17,6 +17,8 @@ export interface RuntimeSettings {
   readonly providers?: RegistryConfig["providers"]
   readonly key?: string
   readonly scenarios?: RegistryConfig["scenarios"]
+  readonly tools?: RuntimeOptions["tools"]
+  readonly runner?: RuntimeOptions["runner"]
   /** Told of runes when they are durable. */
   readonly onRunes?: (runes: ReadonlyArray<AnyRune>) => void
 }
@@ -54,7 +56,8 @@ export class BenchRuntime {
         ...(providers === undefined ? {} : { providers }),
         ...(scenarios === undefined ? {} : { scenarios })
       }),
-      tools: functionTools([]),
+      tools: settings.tools ?? functionTools([]),
+      ...(settings.runner === undefined ? {} : { runner: settings.runner }),
       ids: this.ids,
       clock: { nowMs: () => Date.now() }
     })

@@ -3,7 +3,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { fileTools } from "../../support/autonomy/workplace.ts"
+import { fileTools } from "../../support/autonomy/fileTools.ts"
 import type { Socket } from "../../support/server/Socket.ts"
 import { useServers } from "../../support/server/TestServer.ts"
 

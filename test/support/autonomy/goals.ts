@@ -5,7 +5,8 @@ import type { EvidenceSpec, GoalModels } from "#src/rune/kinds/evidence.ts"
 import type { GoalOptions } from "#src/rune/kinds/plan.ts"
 import type { Budget } from "#src/rune/kinds/shared.ts"
 import type { Talk, World, WorldOptions } from "../runtime/World.ts"
-import { fileTools, TestRunner } from "./workplace.ts"
+import { fileTools } from "./fileTools.ts"
+import { TestRunner } from "./TestRunner.ts"
 
 export const goalWorld = (more: WorldOptions = {}): WorldOptions => ({
   tools: fileTools,

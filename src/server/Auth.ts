@@ -1,7 +1,7 @@
 // Who may come in. Tokens are compared in constant time and kept only as digests; a browser gets a ticket instead, good
 // for one use and thirty seconds, and turns it into a session: a value signed with the digest of the token it came from,
 // so that it survives a restart of the server and ends with its token. Host and Origin are checked before anything else, so that a page of
-// somebody else's, or a name that was made to point here, gets no further than the door.
+// somebody else's, or a name that was made to point here, is refused.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import type { Role } from "../wire/Operations.ts"
 import { limits } from "../wire/WireLimits.ts"

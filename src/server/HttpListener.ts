@@ -1,5 +1,5 @@
-// The door: one port for WebSocket and HTTP. Who comes from elsewhere, or under a wrong name, gets no further than the
-// check of `Host` and `Origin`; who has no token, no further than hello. Closing tells everybody and takes bounded time.
+// Listener: one port for WebSocket and HTTP, open for as long as its scope. `Host` and `Origin` are checked first, then the
+// token. Its end hands out what is durable, tells every client to come back later, and takes bounded time.
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
@@ -58,7 +58,7 @@ export interface HttpListenerOptions {
   readonly log: Log
   readonly nowMs: () => number
   readonly monotonicMs: () => number
-  /** Figures of the parts behind the door, for `stats` and for the metrics. */
+  /** Figures of the parts behind the listener, for `stats` and for the metrics. */
   readonly figures: () => Readonly<Record<string, number>>
   /** Keeps tokens and ends the server; without it, only the program that holds the server does. */
   readonly administration?: Administration

@@ -37,7 +37,7 @@ export class Http {
     this.direct.endStreams()
   }
 
-  /** Answers a request that came through the door. */
+  /** Answers a request whose host and origin were checked. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       await this.route(request, response)

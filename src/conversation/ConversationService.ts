@@ -1,15 +1,14 @@
 // The conversations of a process as services: made of the store, the models, the tools and the hooks of the graph, and
-// stopped with the scope. What goes wrong in them is written to the log of the server.
-import * as Cause from "effect/Cause"
+// stopped with the scope.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { CommandRunner } from "../autonomy/CommandRunner.ts"
 import { MediaBlobs, OutputBlobs } from "../contract/Blobs.ts"
 import { ConversationAccess } from "../contract/ConversationAccess.ts"
-import { DurableNotices, type NoticeBus } from "../contract/DurableNotices.ts"
+import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
-import { describeError, type Log, ServerLog } from "../contract/ServerLog.ts"
+import { describeError, ServerLog } from "../contract/ServerLog.ts"
 import { ServerHooks } from "../hook/HookService.ts"
 import { ServerRules } from "../policy/PolicyFile.ts"
 import { AgentPrompts } from "../prompt/AgentPrompts.ts"
@@ -19,6 +18,7 @@ import { Workspaces } from "../sandbox/Sandbox.ts"
 import { type Store, StoreService } from "../store/Store.ts"
 import { ToolRouter } from "../tool/ToolService.ts"
 import { Approvals } from "./Approvals.ts"
+import { ConversationReports } from "./ConversationReports.ts"
 import { ConversationStore } from "./ConversationStore.ts"
 import type { Conversations } from "./Conversations.ts"
 import { PromptView } from "./PromptView.ts"
@@ -42,7 +42,7 @@ type Needs =
   | Ids
   | LiveTexts
   | DurableNotices
-  | ServerLog
+  | ConversationReports
 
 const pressureOf = ({ runelog }: Store): RuntimeOptions["pressure"] => ({
   busy: () => runelog.busy,
@@ -51,27 +51,15 @@ const pressureOf = ({ runelog }: Store): RuntimeOptions["pressure"] => ({
   thinner: runelog
 })
 
-const reportsTo = (log: Log, notices: NoticeBus) =>
-  ({
-    onCrash: (conversation_id, work, cause) =>
-      log.write("error", "work crashed", { conversation_id, work, cause: describeError(Cause.squash(cause)) }),
-    onLoaded: (state) => notices.loaded(state),
-    onLogRefused: (error) => log.write("error", "the log refused runes", { cause: describeError(error) }),
-    onSnapshotFailed: (conversation_id, cause) =>
-      log.write("warn", "no snapshot", { conversation_id, cause: describeError(cause) }),
-    onThinFailed: (conversation_id, cause) =>
-      log.write("warn", "a log was not thinned", { conversation_id, cause: describeError(cause) })
-  }) satisfies Partial<RuntimeOptions>
-
 const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions) {
   const store = yield* StoreService
   const outputs = yield* OutputBlobs
   const media = yield* MediaBlobs
   const { check, issue } = yield* Workspaces
-  const live = yield* LiveTexts
   const made: RuntimeOptions = {
     ...options,
-    ...reportsTo(yield* ServerLog, yield* DurableNotices),
+    reports: yield* ConversationReports,
+    liveTexts: yield* LiveTexts,
     store: store.runes,
     pressure: pressureOf(store),
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
@@ -84,8 +72,7 @@ const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions
     workspaceCheck: check,
     workspaceIssue: issue,
     ids: yield* Ids,
-    clock: { nowMs: () => Date.now() },
-    onLive: (text) => live.tell(text)
+    clock: { nowMs: () => Date.now() }
   }
   const runner = yield* CommandRunner
   return runner === undefined ? made : { ...made, runner }

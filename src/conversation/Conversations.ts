@@ -1,7 +1,6 @@
 // All conversations of a process: who is in memory, who can leave it, and what goes on after a restart. A conversation
 // is loaded when somebody speaks to it or when it has work, at most once at a time, and leaves when it has had
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
-import type * as Cause from "effect/Cause"
 import { CommandRefused, RuntimeClosed } from "../contract/CommandErrors.ts"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/decide/Decide.ts"
@@ -21,6 +20,7 @@ import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { Submitted } from "./Actor.ts"
 import { ConversationUnknown, ConversationUnreadable, LogRefused, RuneNewer } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
+import type { ConversationReport, ReportChannel } from "./ConversationReports.ts"
 import { LoadedConversation, type RuntimeServices, type WorkContext, type Workers } from "./LoadedConversation.ts"
 import type { RuneSink, WallClock } from "./Ports.ts"
 import { priceIssue } from "./PriceCheck.ts"
@@ -67,14 +67,8 @@ export interface ConversationsOptions {
   readonly isPriced?: (model: string) => boolean
   /** Which directories can be workspaces; all of them, unless told. */
   readonly workspaceCheck?: WorkspaceCheck
-  readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
-  readonly onLogRefused?: (error: LogRefused) => void
-  /** A conversation was read from its log, and nothing of it goes on yet. */
-  readonly onLoaded?: (state: ConversationState) => void
-  /** A snapshot could not be written: costs time at the next load, and nothing else. */
-  readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
-  /** The log of a conversation could not be thinned: costs room on the disk, and nothing else. */
-  readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
+  /** Where they report what is in no rune. */
+  readonly reports?: ReportChannel
 }
 
 export interface Recovered {
@@ -128,16 +122,21 @@ export class Conversations {
     this.thinning = new Thinning({
       thinner: sink.thinner ?? noThinner,
       onThinned: (id) => sink.rest?.(id),
-      onFailed: (id, cause) => options.onThinFailed?.(id, cause)
+      onFailed: (conversationId, cause) => this.report({ _tag: "ThinFailed", conversationId, cause })
     })
     this.services = {
       actor: { sink, ids, clock, mailboxMax },
       reactor: runFork === undefined ? { intensity } : { intensity, runFork },
       workers: options.workers,
-      onCrash: (resident, work, cause) => options.onCrash?.(resident.actor.conversationId, work, cause),
+      onCrash: ({ actor: { conversationId } }, work, cause) =>
+        this.report({ _tag: "WorkCrashed", conversationId, work, cause }),
       onQuiet: (resident) => this.quiet(resident),
       onFailure: (resident, error) => this.abandon(resident, error)
     }
+  }
+
+  private report(report: ConversationReport): void {
+    this.options.reports?.tell(report)
   }
 
   get resident(): number {
@@ -296,7 +295,7 @@ export class Conversations {
       const refusal = (await this.options.log.refusal?.(conversationId)) ?? newer
       if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
       if (refusal !== undefined) return this.adopt(state, refusal)
-      this.options.onLoaded?.(state)
+      this.report({ _tag: "Loaded", state })
       const resident = this.adopt(state)
       resident.snapshotAt = snapshotAt
       resident.isAsleep = true
@@ -352,7 +351,7 @@ export class Conversations {
       if (this.draining.get(id) === drained) this.draining.delete(id)
     })
     this.draining.set(id, drained)
-    this.options.onLogRefused?.(error)
+    this.report({ _tag: "LogRefused", error })
     // Only the log knows whether there is work: what memory says is ahead of it.
     if (!endsAppends(error.cause)) this.loadLater(id)
   }
@@ -396,7 +395,7 @@ export class Conversations {
       .then((chars) => {
         resident.snapshotChars = chars
       })
-      .catch((cause: unknown) => this.options.onSnapshotFailed?.(state.conversation_id, cause))
+      .catch((cause: unknown) => this.report({ _tag: "SnapshotFailed", conversationId: state.conversation_id, cause }))
       .finally(() => this.saving.delete(saved))
     this.saving.add(saved)
   }

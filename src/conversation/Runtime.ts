@@ -1,10 +1,11 @@
 // The runtime of one process: conversations over a rune store, with models, tools and hooks to work with. Assembles, and
 // owns nothing of its own; whoever opens the parts closes them.
-import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Tools as GoalDriverTools, Runner } from "../autonomy/GoalContext.ts"
 import { GoalDriver } from "../autonomy/GoalDriver.ts"
 import { endsTurn, withRoleTools } from "../autonomy/RoleTools.ts"
+import type { Channel } from "../contract/Channel.ts"
+import type { LiveText } from "../contract/LiveText.ts"
 import type { HookPort } from "../hook/HookPort.ts"
 import { noHooks } from "../hook/HookPort.ts"
 import type { Command } from "../machine/Command.ts"
@@ -12,7 +13,7 @@ import type { ConversationState } from "../machine/State.ts"
 import type { PromptPort } from "../prompt/PromptPort.ts"
 import type { Registry } from "../provider/Registry.ts"
 import type { IdSource } from "../rune/IdSource.ts"
-import type { AgentId, ConversationId, TurnId } from "../rune/Ids.ts"
+import type { ConversationId } from "../rune/Ids.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
@@ -27,7 +28,6 @@ import { Spending } from "../turn/Spending.ts"
 import { Streams } from "../turn/Streams.ts"
 import { type EngineOptions, perform } from "../turn/TurnEngine.ts"
 import { limits as turnLimits } from "../turn/TurnLimits.ts"
-import type { LogRefused } from "./ConversationErrors.ts"
 import { type ConversationLog, Conversations, type ConversationsOptions } from "./Conversations.ts"
 import type { WorkContext, Workers } from "./LoadedConversation.ts"
 import type { WallClock } from "./Ports.ts"
@@ -38,15 +38,6 @@ export interface SnapshotPort {
   readonly newest: (conversationId: ConversationId) => Promise<ConversationState | undefined>
   /** Reads the state before it returns; tells how many characters it was. */
   readonly save: (state: ConversationState) => Promise<number>
-}
-
-export interface Live {
-  readonly conversation_id: ConversationId
-  readonly agent_id: AgentId | string
-  readonly turn_id: TurnId | string
-  readonly request_id: string
-  readonly offset: number
-  readonly text: string
 }
 
 export interface RuntimeOptions {
@@ -86,12 +77,9 @@ export interface RuntimeOptions {
   readonly reloadAfterMs?: ReadonlyArray<number>
   /** Gathers text of a stream for this long before it becomes a rune; 0 makes every delta one. */
   readonly deltaEveryMs?: number
-  readonly onLive?: (live: Live) => void
-  readonly onCrash?: (conversationId: ConversationId, work: string, cause: Cause.Cause<unknown>) => void
-  readonly onLogRefused?: (error: LogRefused) => void
-  readonly onLoaded?: NonNullable<ConversationsOptions["onLoaded"]>
-  readonly onSnapshotFailed?: (conversationId: ConversationId, cause: unknown) => void
-  readonly onThinFailed?: (conversationId: ConversationId, cause: unknown) => void
+  /** Where text is told as it arrives. */
+  readonly liveTexts?: Channel<readonly [live: LiveText]>
+  readonly reports?: NonNullable<ConversationsOptions["reports"]>
 }
 
 const logOf = ({ store, pressure, snapshots }: RuntimeOptions): ConversationLog => ({
@@ -145,7 +133,7 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   ...(options.keepMedia === undefined ? {} : { keepMedia: options.keepMedia })
 })
 
-const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], workContext: WorkContext): Workers => {
+const workersOf = (shared: Shared, liveTexts: RuntimeOptions["liveTexts"], workContext: WorkContext): Workers => {
   const { actor } = workContext
   const { conversationId } = actor
   const commands = {
@@ -162,7 +150,7 @@ const workersOf = (shared: Shared, onLive: RuntimeOptions["onLive"], workContext
     changed: (signal) => workContext.changed(signal),
     spending: new Spending(),
     compaction: new Compaction({ commands, models: shared.models, ids: shared.ids, streams }),
-    ...(onLive === undefined ? {} : { onLive: (live) => onLive({ conversation_id: conversationId, ...live }) })
+    onLive: (live) => liveTexts?.tell({ conversation_id: conversationId, ...live })
   }
   const pursuit = new GoalDriver({
     ...shared.pursuit,
@@ -189,11 +177,7 @@ const kept = [
   "reloadAfterMs",
   "workspaceCheck",
   "limitDefaults",
-  "onCrash",
-  "onLogRefused",
-  "onLoaded",
-  "onSnapshotFailed",
-  "onThinFailed"
+  "reports"
 ] as const
 
 /** Options that are passed on as they are, those left out left out. */
@@ -211,6 +195,6 @@ export const makeConversations = (options: RuntimeOptions): Conversations => {
     intensity: options.intensity ?? defaultIntensity,
     isPriced: (model) => options.registry.catalog.lookup(model).price !== undefined,
     circuits: () => shared.models.circuits(),
-    workers: (workContext) => workersOf(shared, options.onLive, workContext)
+    workers: (workContext) => workersOf(shared, options.liveTexts, workContext)
   })
 }

@@ -13,6 +13,7 @@ import { OutsideAgentAccess } from "../contract/OutsideAgents.ts"
 import { type Log, ServerLog } from "../contract/ServerLog.ts"
 import { ServerReady } from "../contract/ServerReady.ts"
 import { StopRequest } from "../contract/StopRequest.ts"
+import { ConversationReports } from "../conversation/ConversationReports.ts"
 import { ApprovalService, PromptViewService, StoredConversations } from "../conversation/ConversationService.ts"
 import type { Recovered } from "../conversation/Conversations.ts"
 import { ResumeWork } from "../conversation/ResumeWork.ts"
@@ -66,6 +67,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(ResumeWork.layer),
     Layer.provideMerge(views),
     Layer.provideMerge(rooms.conversations),
+    Layer.provideMerge(ConversationReports.layer),
     Layer.provideMerge(rooms.agents),
     Layer.provideMerge(rooms.providers),
     // Neither needs the other: the log is opened while the sandbox is looked for.

@@ -1,6 +1,7 @@
 // Goal: a conversation is in memory once or not at all, comes back as it was, and no failure of the log makes two of it.
 // Method: the real runtime on a disk in memory that the test reopens, fills up and breaks.
 // Verifies: INV-REPLAY-DETERMINISTIC, INV-SNAPSHOT-INTEGRITY, INV-EVENTID-MONOTONIC
+
 import * as Result from "effect/Result"
 import { describe, expect, it, vi } from "vitest"
 import type { Runelog } from "#runelog/Runelog.ts"
@@ -8,6 +9,7 @@ import { LogDamaged } from "#runelog/RunelogErrors.ts"
 import { CommandRefused, RuntimeClosed } from "#src/contract/CommandErrors.ts"
 import { ConversationUnknown, ConversationUnreadable, LogRefused } from "#src/conversation/ConversationErrors.ts"
 import { limits } from "#src/conversation/ConversationLimits.ts"
+import type { ReportChannel } from "#src/conversation/ConversationReports.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { canonicalHash } from "#src/machine/Canonical.ts"
 import type { Registry } from "#src/provider/Registry.ts"
@@ -16,6 +18,7 @@ import type { AnyRune } from "#src/rune/Rune.ts"
 import type { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { Snapshots } from "#src/store/Snapshots.ts"
 import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
+import { channelTo } from "../support/runtime/channelTo.ts"
 import { always, say, scenarios, stall, step, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
 import { Gate, tool } from "../support/runtime/tools.ts"
@@ -78,6 +81,11 @@ const failing = () => {
 }
 
 const diskFull = Object.assign(new Error("no space left"), { _tag: "DiskFull" })
+
+const onRefusal = (hear: (error: LogRefused) => unknown): ReportChannel =>
+  channelTo((report) => {
+    if (report._tag === "LogRefused") hear(report.error)
+  })
 
 describe("creating", () => {
   it("makes a conversation that is there for everybody", async () => {
@@ -365,7 +373,10 @@ describe("snapshots", () => {
 
   it("that cannot be written cost nothing but time", async () => {
     const failed: Array<unknown> = []
-    const world = await worlds.open({ snapshots: true, onSnapshotFailed: (_id, cause) => failed.push(cause) })
+    const reports: ReportChannel = channelTo((report) => {
+      if (report._tag === "SnapshotFailed") failed.push(report.cause)
+    })
+    const world = await worlds.open({ snapshots: true, reports })
     vi.spyOn(world.snapshots!, "save").mockRejectedValue(diskFull)
     const talk = await grown(world)
     await quiet()
@@ -380,7 +391,7 @@ describe("a log that refuses runes", () => {
   it("is read again for whoever speaks next, as if the refused had never been said", async () => {
     const { fault, wrapStore } = failing()
     const refused: Array<string> = []
-    const world = await worlds.open({ wrapStore, onLogRefused: ({ conversation_id }) => refused.push(conversation_id) })
+    const world = await worlds.open({ wrapStore, reports: onRefusal((error) => refused.push(error.conversation_id)) })
     const talk = await world.create()
     await turnOf(talk, "one")
     const before = await hashOf(talk)
@@ -399,8 +410,8 @@ describe("a log that refuses runes", () => {
     fault.error = diskFull
     fault.times = 2
     const residents: Array<number> = []
-    const onLogRefused = () => residents.push(world.conversations.resident)
-    const world = await worlds.open({ wrapStore, reloadAfterMs: [5, 10], onLogRefused })
+    const reports = onRefusal(() => residents.push(world.conversations.resident))
+    const world = await worlds.open({ wrapStore, reloadAfterMs: [5, 10], reports })
     const talk = await world.create()
     await talk.post("hello")
     expect(await talk.turns()).toMatchObject({ kind: "turn.completed", payload: { final_output: "hello" } })
@@ -416,7 +427,7 @@ describe("a log that refuses runes", () => {
     const refused = new Promise<void>((resolve) => {
       onRefused = resolve
     })
-    const world = await worlds.open({ wrapStore, reloadAfterMs: [0], onLogRefused: () => onRefused() })
+    const world = await worlds.open({ wrapStore, reloadAfterMs: [0], reports: onRefusal(() => onRefused()) })
     const talk = await world.create()
     await talk.post("hello")
     await refused
@@ -442,7 +453,7 @@ describe("a log that refuses runes", () => {
         }),
       wrapRegistry: (registry) => counting(registry, () => (requests += 1)),
       reloadAfterMs: [0],
-      onLogRefused: ({ cause }) => refused.push(cause)
+      reports: onRefusal(({ cause }) => refused.push(cause))
     })
     const talk = await world.create({ model: "scripted/waits" })
     await talk.post("hello")

@@ -1,11 +1,14 @@
 // Goal: a person can take over at any moment: what was said is kept, nothing counts as failed, the turn has exactly one
 // end and the next one begins. Method: the real runtime, stopped at every kind of moment a turn has.
 // Verifies: INV-TURN-TERMINAL, INV-TURN-SEQUENTIAL, INV-TOOL-TERMINAL
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { LiveText } from "#src/contract/LiveText.ts"
 import { limits as providerLimits } from "#src/provider/ProviderLimits.ts"
 import { plainAnswer } from "../support/provider-server/Answer.ts"
 import { formats } from "../support/provider-server/Formats.ts"
 import { type ProviderServer, startProviderServer } from "../support/provider-server/Server.ts"
+import { channelTo } from "../support/runtime/channelTo.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { always, fail, type ReplySpec, say, scenarios, stall, step, think, use } from "../support/runtime/scenarios.ts"
 import { nextTurn } from "../support/runtime/sink.ts"
@@ -53,10 +56,10 @@ describe("an interrupt", () => {
       {
         // So long that nothing becomes a rune by itself.
         deltaEveryMs: 60_000,
-        onLive: ({ text }) => {
+        liveTexts: channelTo<readonly [LiveText]>(({ text }) => {
           heard += text
           if (heard.length > 200) wake()
-        }
+        })
       }
     )
     await talk.post("go")
@@ -337,10 +340,10 @@ describe("over the wire", () => {
     const world = await worlds.open({
       serverUrl: server.url,
       deltaEveryMs: 60_000,
-      onLive: ({ text }) => {
+      liveTexts: channelTo<readonly [LiveText]>(({ text }) => {
         heard += text
         if (heard.length > 100) wake()
-      }
+      })
     })
     const talk = await world.create({ model: `${format.name}/test-model` })
     await talk.post("count")

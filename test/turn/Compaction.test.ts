@@ -1,11 +1,14 @@
 // Goal: a conversation that outgrows its model goes on, with its newest part intact, and never sums up for ever. Method:
 // the real runtime with models of tiny contexts, over the scripted provider.
+
 import { describe, expect, it } from "vitest"
+import type { LiveText } from "#src/contract/LiveText.ts"
 import type { TranscriptItem } from "#src/machine/State.ts"
 import { compactionPoints } from "#src/machine/view/Request.ts"
 import { choosePoint } from "#src/turn/Compaction.ts"
 import { extract, piecesOf } from "#src/turn/SummaryText.ts"
 import { limits } from "#src/turn/TurnLimits.ts"
+import { channelTo } from "../support/runtime/channelTo.ts"
 import { fastRunFork } from "../support/runtime/clocks.ts"
 import { always, fail, type ReplySpec, say, scenarios } from "../support/runtime/scenarios.ts"
 import { useWorlds } from "../support/runtime/World.ts"
@@ -238,9 +241,9 @@ describe("a context that fills", () => {
       models,
       scenarios: scenarios({ full: replies }),
       runFork: fastRunFork(50),
-      onLive: () => {
+      liveTexts: channelTo<readonly [LiveText]>(() => {
         refused += 1
-      }
+      })
     })
     const talk = await world.create({ model: "scripted/full" })
     for (let turn = 1; turn <= 3; turn++) {

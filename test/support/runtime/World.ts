@@ -1,5 +1,6 @@
 // A whole runtime for a test: the real log on a disk in memory (or in a directory), the real store, machine, providers
 // and engine. Tests wait for runes that are durable, never for time.
+
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -26,6 +27,7 @@ import { reportCount } from "../counts.ts"
 import { makeDiskMemory } from "../disk/DiskMemory.ts"
 import { serverKey } from "../provider-server/Server.ts"
 import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
+import { channelTo } from "./channelTo.ts"
 import { type CheckedLog, checkStored, readStored } from "./Logs.ts"
 
 export interface WorldOptions
@@ -169,10 +171,11 @@ export class World {
       ...(this.snapshots === undefined
         ? {}
         : { snapshots: snapshotPort({ snapshots: this.snapshots, store: this.store }) }),
-      onCrash: (id, work, cause) => {
-        this.crashes.push({ work, message: String((Cause.squash(cause) as Error).message) })
-        this.options.onCrash?.(id, work, cause)
-      }
+      reports: channelTo((report) => {
+        if (report._tag === "WorkCrashed")
+          this.crashes.push({ work: report.work, message: String((Cause.squash(report.cause) as Error).message) })
+        this.options.reports?.tell(report)
+      })
     }
   }
 

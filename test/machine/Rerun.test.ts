@@ -262,6 +262,21 @@ describe("a hook of a turn that is over", () => {
     sound(story)
   })
 
+  it("after which something else was said and not answered leads to the model", () => {
+    const story = withHooks([{ type: "fail_session" }, "pure"])
+    start(story, 1)
+    end(story, 1, "failed")
+    story.post("and this?")
+    story.request()
+    const error = { error_type: "refused", message: "no", retryable: false, source: "harness" } as const
+    story.run({ _tag: "FailModelCall", agent_id: story.root, error })
+    story.run(hookAgain(1))
+    start(story, 2)
+    expect(end(story, 2, "succeeded")).toEqual(["hook.completed", "turn.hooks_finished"])
+    expect(story.effects).toEqual(["CallModel"])
+    sound(story)
+  })
+
   it("that went well when it was tried again by itself is not offered", () => {
     const story = withHooks([{ type: "retry", max_attempts: 2, delay_ms: 1 }, "pure"])
     start(story, 1)

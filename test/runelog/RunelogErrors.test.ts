@@ -36,6 +36,11 @@ describe("errors", () => {
     [new Errors.DiskFailed({ path: "/d", cause: 5 }), "the disk failed at /d: 5"],
     [new Errors.SyncFailed({ path: "/d", cause: new Error("eio") }), "/d could not be synced: eio"],
     [new Errors.SyncFailed({ path: "/d", cause: 5 }), "/d could not be synced: 5"],
+    [
+      new Errors.ResourcesScarce({ path: "/d", cause: new Error("emfile") }),
+      "no file can be opened at /d for the moment: emfile; try again"
+    ],
+    [new Errors.ResourcesScarce({ path: "/d", cause: 5 }), "no file can be opened at /d for the moment: 5; try again"],
     [new Errors.WriterClosed({ path: "/d" }), "the runelog at /d is closed"],
     [new Errors.DataMissing({ path: "/d" }), "there is no data at /d"],
     [new Errors.DirectoryLocked({ path: "/d", pid: 42 }), "/d is in use by process 42"],
@@ -53,6 +58,12 @@ describe("errors", () => {
   ])("%s says what is the matter", (error, text) => {
     expect(error.message).toContain(text)
     expect((error as { _tag?: string })._tag).toBe(error.constructor.name)
+  })
+
+  it("of a sync tell whether it began", () => {
+    const scarce = systemError("EMFILE", "open", "/d/f")
+    expect(() => Errors.syncFailed("/d")(scarce)).toThrow(scarce)
+    expect(() => Errors.syncFailed("/d")(systemError("EIO", "fsync", "/d/f"))).toThrow(Errors.SyncFailed)
   })
 
   it("of the system get a meaning, others stay what they are", () => {

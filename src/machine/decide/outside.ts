@@ -65,12 +65,13 @@ interface Limit {
   readonly limit: number
 }
 
-const usedUp = (used: Usage, budget: Budget | null | undefined): Limit | undefined => {
+type Used = Pick<Totals, "input_tokens" | "output_tokens" | "usd">
+
+const usedUp = (used: Used, budget: Budget | null | undefined): Limit | undefined => {
   const tokens = used.input_tokens + used.output_tokens
   if (budget?.tokens !== undefined && tokens >= budget.tokens)
     return { which: "tokens", used: tokens, limit: budget.tokens }
-  if (budget?.usd !== undefined && (used.usd ?? 0) >= budget.usd)
-    return { which: "usd", used: used.usd ?? 0, limit: budget.usd }
+  if (budget?.usd !== undefined && used.usd >= budget.usd) return { which: "usd", used: used.usd, limit: budget.usd }
   return undefined
 }
 
@@ -78,10 +79,10 @@ const usedUp = (used: Usage, budget: Budget | null | undefined): Limit | undefin
 const charge = (sheet: Drafting, agent: AgentState, spent: ReadonlyArray<Usage>): undefined => {
   if (spent.length === 0 || agent.exhausted) return
   const { session: own, usage } = sheet.state
-  const sum = (totals: Totals): Usage => {
+  const sum = (totals: Totals): Used => {
     const all = { ...totals }
     for (const one of spent) addTo(all, one)
-    return { input_tokens: all.input_tokens, output_tokens: all.output_tokens, usd: all.usd }
+    return all
   }
   const limit = usedUp(sum(agent.usage), agent.budget) ?? usedUp(sum(usage), own.config.budget)
   if (limit === undefined) return

@@ -214,5 +214,19 @@ export const machineMutants: ReadonlyArray<Mutant> = [
     find: 'timeout: { retryable: true, provider: "unknown"',
     replace: 'timeout: { retryable: true, provider: "down"',
     tests: ["test/provider/Resilience.test.ts"]
+  },
+  {
+    name: "runs a call again that may have taken effect, unasked",
+    file: "src/machine/decide/rerun.ts",
+    find: 'if (facts.effect_class === "effect" && started)',
+    replace: "if (started && !started)",
+    tests: [test("Rerun")]
+  },
+  {
+    name: "lets the same failed call be run again twice",
+    file: "src/machine/evolve/turn.ts",
+    find: "agent.failed_calls.filter((one) => one.call_id !== target.call_id)",
+    replace: "agent.failed_calls.filter(() => true)",
+    tests: [test("Rerun")]
   }
 ]

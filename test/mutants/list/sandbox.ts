@@ -52,5 +52,19 @@ export const sandboxMutants: ReadonlyArray<Mutant> = [
     find: 'const foreign = specs.find(({ name }) => name.includes("__"))',
     replace: "const foreign = specs.find(() => false)",
     tests: ["test/e2e/remote.test.ts"]
+  },
+  {
+    name: "lets another principal take over the tool of a call that waits",
+    file: "src/tool/remote/RemoteToolRegistry.ts",
+    find: "const call = open.find(isOther)",
+    replace: "const call = open.filter(isOther).at(9)",
+    tests: ["test/e2e/remoteRestart.test.ts"]
+  },
+  {
+    name: "shows directories that nobody looked into",
+    file: "src/sandbox/Privates.ts",
+    find: ", ...unsearched].filter(isThere)",
+    replace: "].filter(isThere)",
+    tests: ["test/sandbox/Privates.test.ts"]
   }
 ]

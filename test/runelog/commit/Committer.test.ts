@@ -366,6 +366,7 @@ describe("a commit", () => {
     }
     expect(refused).toBeInstanceOf(DiskFull)
     expect(await errorOf(runelog.append("a", next, [{ body: "more" }]))).toBeInstanceOf(DiskFull)
+    expect(runelog.noRoom).toBeInstanceOf(DiskFull)
     await runelog.append("a", next, [{ body: "last words" }], { terminal: true })
     expect(bodiesOf(await contentOf(runelog, "a")).at(-1)).toBe("last words")
     disk.capacityBytes = Number.POSITIVE_INFINITY

@@ -189,6 +189,11 @@ describe("the lock file", () => {
     await expectFree()
   })
 
+  it("cannot be read: the error tells", () => {
+    fs.writeFileSync(lockPath(), "")
+    expect(() => readOwner(join(lockPath(), "below"))).toThrow("ENOTDIR")
+  })
+
   it("is not a file: the error tells, and nothing stays locked", async () => {
     fs.mkdirSync(lockPath())
     await expect(take()).rejects.toEqual(expect.objectContaining({ code: "EISDIR" }))

@@ -244,6 +244,16 @@ describe("the manifest", () => {
     expect(await errorOf(openSmall({ disk: await diskOf(newer) }))).toBeInstanceOf(FormatUnsupported)
   })
 
+  it("of such a directory names no entry that is no log", async () => {
+    const stray = {
+      [`${directory}/runelog/note.txt`]: Buffer.from("mine"),
+      [`${directory}/runelog/.x/y`]: Buffer.from("")
+    }
+    const disk = await diskOf(withFiles(withoutManifest(await closedFiles()), stray))
+    await openSmall({ disk })
+    expect([...(await manifestOf(disk)).logs.keys()].toSorted()).toEqual(["a", "b"])
+  })
+
   it("of a directory from before it was known is made from what is there, and learns ends as logs are opened", async () => {
     const disk = await diskOf(withoutManifest(await closedFiles()))
     expect((await verify({ directory, disk })).notes.map(({ text }) => text).join()).toContain("no manifest yet")

@@ -16,7 +16,7 @@ export interface RemoteParts {
   readonly readFile: (path: string) => Promise<Uint8Array>
   /** Starts a server in the background unless one runs on the data directory. */
   readonly startServer: StartServerParts["startServer"]
-  /** A server of the data directory ended without a goodbye. */
+  /** A server that a command had started in the background ended without a goodbye. */
   readonly hasCrashed: (data: string | undefined) => Promise<boolean>
 }
 

@@ -1,7 +1,7 @@
 // What a local tool reads to find and enter the server of a data directory, and the named tokens that an owner hands out.
 // Read anew every time: a server that was restarted may listen elsewhere.
 import { randomBytes } from "node:crypto"
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { configPath, readConfigFile } from "./Explain.ts"
 import { makeDirectories, type ServerInfo } from "./ServerFiles.ts"
@@ -32,9 +32,28 @@ export const readServerInfo = (dataDirectory: string): ServerInfo | undefined =>
   }
 }
 
-/** A server was here and ended without a goodbye: its note is left, its process is not. */
-export const hasCrashed = (dataDirectory: string): boolean =>
-  readServerInfo(dataDirectory) === undefined && existsSync(join(dataDirectory, "server.json"))
+const backgroundPath = (dataDirectory: string): string => join(dataDirectory, "background.json")
+
+/** Remembers which process a command has started, and may start again. */
+export const noteBackground = (dataDirectory: string, pid: number): void =>
+  writeFileSync(backgroundPath(dataDirectory), `${JSON.stringify({ pid })}\n`, { mode: ownerOnly })
+
+const pidIn = (path: string): unknown => {
+  try {
+    return (JSON.parse(readFileSync(path, "utf8")) as { readonly pid?: unknown }).pid
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * A server in the background ended without a goodbye: its note is left, its process is not. One that somebody runs in the
+ * foreground, or as a service, is theirs to bring back.
+ */
+export const hasCrashed = (dataDirectory: string): boolean => {
+  const pid = pidIn(join(dataDirectory, "server.json"))
+  return typeof pid === "number" && !isAlive(pid) && pidIn(backgroundPath(dataDirectory)) === pid
+}
 
 export const readToken = (dataDirectory: string): string | undefined => {
   try {

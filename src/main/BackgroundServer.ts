@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync, renameSync, statSync } from "node:fs
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { exitCode } from "../cli/Verb.ts"
-import { readServerInfo } from "../config/LocalServer.ts"
+import { noteBackground, readServerInfo } from "../config/LocalServer.ts"
 import { makeDirectories, type ServerInfo } from "../config/ServerFiles.ts"
 
 /** The log is set aside when a server starts and finds it larger than this; one older file is kept. */
@@ -79,6 +79,7 @@ export const startBackground = async (options: BackgroundOptions): Promise<Backg
   const isNew = info?.pid === child.pid
   // One that lost the race, or is too slow, must not come up later by itself.
   if (!isNew) child.kill("SIGTERM")
+  if (isNew && child.pid !== undefined) noteBackground(dataDirectory, child.pid)
   if (info !== undefined) return { _tag: "Running", info, isNew }
   const said = logSince(dataDirectory, offset)
   return { _tag: "Failed", reason: said === "" ? (ended ?? "it did not answer in time") : said }

@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { hasCrashed } from "#src/config/LocalServer.ts"
 import { commandOn, startCommand } from "../support/cli.ts"
+import { startProcess } from "../support/server/Process.ts"
 
 let place = ""
 let data = ""
@@ -73,6 +75,19 @@ describe("echs server", () => {
     expect(isAlive(again.pid)).toBe(true)
     tail.child.kill("SIGKILL")
     await tail.ended
+  })
+})
+
+describe("a server that crashed", () => {
+  it("is brought back by a command only where a command had started it", async () => {
+    const { pid } = JSON.parse(echs(["server", "start", "--json"]).stdout)
+    expect(hasCrashed(data)).toBe(false)
+    process.kill(pid, "SIGKILL")
+    await expect.poll(() => hasCrashed(data), { timeout: 10_000, interval: 50 }).toBe(true)
+    const foreground = await startProcess(data)
+    expect(hasCrashed(data)).toBe(false)
+    await foreground.end("SIGKILL")
+    expect(hasCrashed(data)).toBe(false)
   })
 })
 

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact"
 import { connection, lastHeardMs, principal, role } from "../data/Connection.ts"
 import { waitingCount } from "../data/Inbox.ts"
 import { addressOf, route, type ViewName } from "../data/Route.ts"
+import { signOut } from "../data/Session.ts"
 import { clock } from "../state/Words.ts"
 
 type Theme = "system" | "light" | "dark"
@@ -58,6 +59,12 @@ const places: ReadonlyArray<readonly [ViewName, string]> = [
 const isHere = (view: ViewName): boolean =>
   route.value.view === view || (view === "conversations" && route.value.view === "conversation")
 
+/** The page starts anew: nothing that was shown stays in its memory. */
+const leave = async (): Promise<void> => {
+  await signOut()
+  location.reload()
+}
+
 const Rail = () => (
   <nav class="rail" aria-label="Main">
     <div class="brand">
@@ -96,6 +103,10 @@ const Rail = () => (
       >
         <span aria-hidden="true">◑</span>
         <span class="word">Theme: {theme.value}</span>
+      </button>
+      <button type="button" class="plain small" onClick={() => void leave()}>
+        <span aria-hidden="true">⏻</span>
+        <span class="word">Sign out</span>
       </button>
       <span class="word">
         {principal.value} · {role.value}

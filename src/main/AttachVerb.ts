@@ -19,7 +19,7 @@ export const make = (parts: RemoteParts): Verb =>
       "If somebody else types already, this terminal only watches."
     ],
     run: async ({ client, positionals: [named], terminal, values }): Promise<ExitCode> => {
-      const wanted = named === undefined ? undefined : await findConversation(client, named)
+      const wanted = named === undefined ? undefined : await findConversation(client, named, parts.workingDirectory())
       const { items } = await client.call("harness.list", wanted === undefined ? {} : { conversation_id: wanted })
       const [item, another] = items.filter(({ attached }) => attached)
       if (item === undefined) {

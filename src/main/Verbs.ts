@@ -25,6 +25,7 @@ const lines: ReadonlyArray<Line> = [
   ["chat", "chat with an agent at the terminal", () => import("../cli/verbs/chat.ts")],
   ["run", "run claude, codex or any program under ECHS", () => import("./RunVerb.ts")],
   ["attach", "show the terminal of an outside agent", () => import("./AttachVerb.ts")],
+  ["peek", "show what an agent is doing, without asking a model", () => import("../cli/verbs/peek.ts")],
   ["send", "send a message to an agent", () => import("../cli/verbs/send.ts")],
   ["steer", "send a message into the turn that is running", () => import("../cli/verbs/steer.ts")],
   ["tail", "follow a conversation rune by rune", () => import("../cli/verbs/tail.ts")],

@@ -23,6 +23,9 @@ interface Rune {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
+/** A connection that was kept open may be closed by the server just now: asked again over a new one. */
+const fetchOnce = (url: string, init: RequestInit): Promise<Response> => fetch(url, init).catch(() => fetch(url, init))
+
 class World {
   readonly data = mkdtempSync(join(tmpdir(), "outside-"))
   readonly bin = mkdtempSync(join(tmpdir(), "bin-"))
@@ -54,7 +57,7 @@ class World {
 
   async rpc(op: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, unknown>>> {
     const { token, url } = this.server!
-    const response = await fetch(`${url}/v1/rpc`, {
+    const response = await fetchOnce(`${url}/v1/rpc`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: JSON.stringify({ op, ...fields })
@@ -73,7 +76,7 @@ class World {
   async runes(conversation: string): Promise<ReadonlyArray<Rune>> {
     const { token, url } = this.server!
     const headers = { authorization: `Bearer ${token}` }
-    const text = await (await fetch(`${url}/v1/conversations/${conversation}/runes`, { headers })).text()
+    const text = await (await fetchOnce(`${url}/v1/conversations/${conversation}/runes`, { headers })).text()
     return text
       .split("\n")
       .filter((line) => line !== "")
@@ -215,7 +218,7 @@ describe("echs run claude", { timeout: 120_000 }, () => {
     const heard = async () =>
       (await here.runes(id)).filter(({ payload }) => JSON.stringify(payload).includes("while you were away")).length
     await expect.poll(heard, waiting).toBe(1)
-    expect(readdirSync(join(here.data, "harness", id, "spool"))).toEqual([])
+    await expect.poll(() => readdirSync(join(here.data, "harness", id, "spool")), waiting).toEqual([])
   })
 
   it("is closed at once when the agent is killed", async () => {

@@ -36,6 +36,14 @@ export const usageText = (usage: unknown): string => {
   return `${tokens}${cost === "" ? "" : ` ${cost}`}`
 }
 
+/** An event of an outside agent: its type, and what it says. */
+const outsideEventText = (event: Payload): string => {
+  const { content, detail, error, text, tool_name: tool, type } = event
+  const said = [tool, text, content, detail, error].map(textOf).filter((one) => one !== "")
+  const usage = type === "usage_reported" ? usageText({ ...event, usd: event["cost_usd"] }) : ""
+  return joined(textOf(type), oneLine([...said, usage].filter((one) => one !== "").join(" · ")))
+}
+
 const resultTones: Readonly<Record<string, Tone>> = { success: "good", denied: "notice", cancelled: "notice" }
 
 const result = (payload: Payload): RuneText => {
@@ -167,13 +175,13 @@ const described: { readonly [K in Kind]: Describe } = {
   "session.restored": plain,
   "session.forked": plain,
   "agent.ready": plain,
-  "agent.state_changed": plain,
+  "agent.state_changed": line("quiet", "◌", ({ state, sub_state }) => textOf(sub_state) || textOf(state)),
   "turn.hooks_finished": plain,
-  "harness.attached": plain,
-  "harness.event": plain,
-  "harness.input_sent": plain,
-  "harness.detached": plain,
-  "harness.recovered": plain,
+  "harness.attached": line("accent", "⇄", ({ harness, pid }) => `${textOf(harness)} runs as process ${String(pid)}`),
+  "harness.event": line("quiet", "·", ({ event }) => outsideEventText(objectOf(event))),
+  "harness.input_sent": line("accent", "→", ({ principal, text }) => joined(textOf(text), textOf(principal))),
+  "harness.detached": line("notice", "⇥", ({ reason }) => textOf(reason)),
+  "harness.recovered": line("notice", "↻", ({ reason }) => textOf(reason)),
   "config.updated": plain,
   "system.thinned": plain
 }

@@ -35,9 +35,9 @@ export class TerminalQueries {
         statuses.push(state as ProgramStatus["state"])
       else if (number !== "7501" && content === "?") asksColors.push(number as "10" | "11")
     }
-    const open = text.lastIndexOf("\u001b", text.length)
-    const from = open > end - 1 && text.startsWith("\u001b\\", open) ? text.lastIndexOf("\u001b]", open) : open
-    this.carry = from >= end && text.length - from <= carryMax ? text.slice(from) : ""
+    const open = text.lastIndexOf(`${escape}]`)
+    const from = open >= end ? open : text.endsWith(escape) ? text.length - 1 : text.length
+    this.carry = text.length - from <= carryMax ? text.slice(from) : ""
     return { statuses, asksStatus, asksColors }
   }
 }

@@ -26,7 +26,8 @@ const launch: Handler<"harness.launch"> = ({ command, harness, workspace, ...fie
         {
           _tag: "CreateConversation",
           conversation_id: conversationId,
-          config: { title: command.join(" ").slice(0, 200), ...fields, model },
+          // No tool of ours runs there: whether the place is a good one is for the program to say.
+          config: { title: command.join(" ").slice(0, 200), ...fields, model, workspace, unsafe_workspace: true },
           root: { agent_id: agentId, role: "root", model, harness },
           principal: context.principal.name
         },

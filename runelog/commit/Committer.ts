@@ -54,7 +54,7 @@ export class Committer {
     this.syncing = new JournalSync(options)
     this.pressure = new Backpressure(options)
     this.sequence = options.firstSequence
-    this.previousHeaderCrc = options.previousHeaderCrc ?? 0
+    this.previousHeaderCrc = options.previousHeaderCrc
   }
 
   /** Resolves when the entries are on stable storage. All appends of one batch share one promise. */

@@ -16,7 +16,7 @@ export interface CommitterOptions {
   readonly nonce: bigint
   readonly firstSequence: number
   /** Of the batch that the first one continues; 0 when it continues none. */
-  readonly previousHeaderCrc?: number
+  readonly previousHeaderCrc: number
   readonly nowMs: () => number
   /** Called after the groups of a batch became durable, before its appenders are told. */
   readonly onDurable: (groups: ReadonlyArray<Group>, sequence: number) => void

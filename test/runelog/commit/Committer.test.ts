@@ -223,8 +223,10 @@ describe.each(modes)("a commit, synced %s", (sync) => {
   it("ends when not even that can be made sure of", async () => {
     const disk = new DiskSim()
     const runelog = await openSmall({ disk, sync })
+    expect(await runelog.refusal("a")).toBeUndefined()
     disk.failNext("write", { code: "ENOSPC", times: 2 })
     expect(await errorOf(runelog.append("a", 1, [{ body: "x" }]))).toBeInstanceOf(WriterPoisoned)
+    expect(await runelog.refusal("a")).toBeInstanceOf(WriterPoisoned)
   })
 })
 

@@ -37,3 +37,9 @@ export const writeWorktrees = (dataDirectory: string, entries: ReadonlyArray<Wor
   writeFileSync(`${path}.new`, `${JSON.stringify(entries, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
+
+/** The list of goals with worktrees of one data directory. */
+export const worktreeFiles = (dataDirectory: string) => ({
+  read: () => readWorktrees(dataDirectory),
+  write: (entries: ReadonlyArray<WorktreeEntry>) => writeWorktrees(dataDirectory, entries)
+})

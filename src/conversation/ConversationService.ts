@@ -150,3 +150,10 @@ export class PromptViewService extends Context.Service<PromptViewService, Prompt
       })
     )
 }
+
+/** What operations ask of conversations besides speaking to them. */
+export const conversationViews = Layer.mergeAll(
+  StoredConversations.layer,
+  ApprovalService.layer,
+  PromptViewService.layer
+)

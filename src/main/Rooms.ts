@@ -11,7 +11,7 @@ import { prepareDemoAnywhere } from "../config/DemoGoal.ts"
 import { descriptorLimit, descriptorPlan } from "../config/Descriptors.ts"
 import { openFile, removeFile, sharedDirectory, trustCheck } from "../config/HookFiles.ts"
 import { readToken, tokenAdministration } from "../config/LocalServer.ts"
-import { readWorktrees, writeWorktrees } from "../config/WorktreeFiles.ts"
+import { worktreeFiles } from "../config/WorktreeFiles.ts"
 import type { CallGates } from "../contract/CallGates.ts"
 import { KnownSecrets } from "../contract/KnownSecrets.ts"
 import type { ClientTools } from "../contract/RemoteTools.ts"
@@ -102,13 +102,7 @@ const listenerOf = (options: ServeOptions) =>
 
 /** Follow what becomes durable: hooks that are told, worktrees that are cleared away. */
 const followersOf = ({ dataDirectory }: ServeOptions) =>
-  Layer.merge(
-    ServerHooks.listener,
-    worktreeJanitor({
-      read: () => readWorktrees(dataDirectory),
-      write: (goals) => writeWorktrees(dataDirectory, goals)
-    })
-  )
+  Layer.merge(ServerHooks.listener, worktreeJanitor(worktreeFiles(dataDirectory)))
 
 /** What the rest of the graph finds in the rooms of agents, whatever they are made of. */
 type AgentServices = ToolRouter | ClientTools | ServerHooks | CallGates | AgentPrompts | CommandRunner | ServerRules

@@ -14,7 +14,7 @@ import { type Log, ServerLog } from "../contract/ServerLog.ts"
 import { ServerReady } from "../contract/ServerReady.ts"
 import { StopRequest } from "../contract/StopRequest.ts"
 import { ConversationReports } from "../conversation/ConversationReports.ts"
-import { ApprovalService, PromptViewService, StoredConversations } from "../conversation/ConversationService.ts"
+import { conversationViews } from "../conversation/ConversationService.ts"
 import type { Recovered } from "../conversation/Conversations.ts"
 import { ResumeWork } from "../conversation/ResumeWork.ts"
 import { layerSecure } from "../rune/IdSource.ts"
@@ -51,7 +51,6 @@ const announced = (version: string) =>
     })
   )
 
-const views = Layer.mergeAll(StoredConversations.layer, ApprovalService.layer, PromptViewService.layer)
 const signals = Layer.mergeAll(DurableNotices.layer, LiveTexts.layer, ServerReady.layer, StopRequest.layer, layerSecure)
 
 const lateStop = (after_ms: number): Effect.Effect<void, never, ServerLog> =>
@@ -65,7 +64,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(rooms.outside),
     Layer.provideMerge(rooms.followers),
     Layer.provideMerge(ResumeWork.layer),
-    Layer.provideMerge(views),
+    Layer.provideMerge(conversationViews),
     Layer.provideMerge(rooms.conversations),
     Layer.provideMerge(ConversationReports.layer),
     Layer.provideMerge(rooms.agents),

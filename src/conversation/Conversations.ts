@@ -2,6 +2,7 @@
 // is loaded when somebody speaks to it or when it has work, at most once at a time, and leaves when it has had
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
 import { CommandRefused, RuntimeClosed } from "../contract/CommandErrors.ts"
+import { after, type Cancel } from "../contract/Timers.ts"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/decide/Decide.ts"
 import { fold } from "../machine/evolve/Evolve.ts"
@@ -108,11 +109,11 @@ export class Conversations {
   /** Conversations whose log refused runes: appends that are still under way, and how often it happened. */
   private readonly draining = new Map<ConversationId, Promise<void>>()
   private readonly refusals = new Map<ConversationId, number>()
-  private readonly timers = new Set<NodeJS.Timeout>()
+  private readonly reloads = new Set<Cancel>()
   private readonly saving = new Set<Promise<void>>()
   private readonly thinning: Thinning
   private readonly residentMax: number
-  private sweeper: NodeJS.Timeout | undefined
+  private stopSweeping: Cancel | undefined
   private closing: Promise<void> | undefined
 
   constructor(options: ConversationsOptions) {
@@ -369,14 +370,14 @@ export class Conversations {
     const refusals = this.refusals.get(id) ?? 0
     this.refusals.set(id, refusals + 1)
     const pauses = this.options.reloadAfterMs ?? limits.reloadAfterMs
-    const delayMs = pauses[Math.min(refusals, pauses.length - 1)]
-    const timer = setTimeout(() => {
-      this.timers.delete(timer)
+    const delayMs = pauses[Math.min(refusals, pauses.length - 1)] ?? 0
+    const reload = (): void => {
+      this.reloads.delete(cancel)
       // Whatever keeps it from being read keeps it from going on; the next to speak to it is told.
       void this.recover([id])
-    }, delayMs)
-    timer.unref()
-    this.timers.add(timer)
+    }
+    const cancel = after(delayMs, reload, this.options.runFork)
+    this.reloads.add(cancel)
   }
 
   private quiet(resident: LoadedConversation): void {
@@ -423,14 +424,14 @@ export class Conversations {
   }
 
   private sweepLater(): void {
-    if (this.sweeper !== undefined || this.closing !== undefined) return
+    if (this.stopSweeping !== undefined || this.closing !== undefined) return
     const idleAfterMs = this.options.idleAfterMs ?? limits.idleAfterMs
-    this.sweeper = setTimeout(() => {
-      this.sweeper = undefined
+    const sweep = (): void => {
+      this.stopSweeping = undefined
       this.sweep(idleAfterMs)
       if (this.loaded.size > 0) this.sweepLater()
-    }, idleAfterMs / 2)
-    this.sweeper.unref()
+    }
+    this.stopSweeping = after(idleAfterMs / 2, sweep, this.options.runFork)
   }
 
   /** Lets every conversation leave that has no work and has not been used for so long. */
@@ -481,8 +482,8 @@ export class Conversations {
   }
 
   private async closeNow(): Promise<void> {
-    clearTimeout(this.sweeper)
-    for (const timer of this.timers) clearTimeout(timer)
+    this.stopSweeping?.()
+    for (const cancel of this.reloads) cancel()
     // `closing` is set when this goes on, so what is being loaded now ends there.
     await Promise.allSettled(this.loading.values())
     const all = [...this.loaded.values()]

@@ -1,7 +1,9 @@
 // The spool of one agent: hooks that its shim wrote to disk, in the order of their names. A file is removed when what it says is
 // durable, so a server that dies in between hears it again; sessions know doubles by their ids.
+
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch } from "node:fs"
 import { join } from "node:path"
+import { every } from "../contract/Timers.ts"
 import { harnessLimits } from "./HarnessLimits.ts"
 
 export interface SpooledHook {
@@ -62,10 +64,10 @@ export class Spool {
   watch(changed: () => void): () => void {
     const watcher = watch(this.directory, () => changed())
     watcher.on("error", () => watcher.close())
-    const timer = setInterval(changed, harnessLimits.spoolCheckMs)
+    const cancel = every(harnessLimits.spoolCheckMs, changed)
     return () => {
       watcher.close()
-      clearInterval(timer)
+      cancel()
     }
   }
 }

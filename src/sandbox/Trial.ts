@@ -1,7 +1,9 @@
 // One command in a sandbox that reports what it could do there. The sandbox holds when the report is exactly what was
 // promised: silence is no promise kept.
+
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { after } from "../contract/Timers.ts"
 import { passGate } from "./LaunchGate.ts"
 import { sandboxLimits } from "./SandboxLimits.ts"
 import type { SandboxPort } from "./SandboxPort.ts"
@@ -45,15 +47,18 @@ const report = ({ directory, sandbox }: Trial): Promise<Report> =>
     })
     const child = spawnSandboxed({ command, stdio: ["ignore", "pipe", "pipe"] })
     const said = { stdout: "", stderr: "" }
-    const timer = setTimeout(() => child.kill("SIGKILL"), sandboxLimits.probeTimeoutMs)
+    const cancel = after(sandboxLimits.probeTimeoutMs, () => void child.kill("SIGKILL"))
     for (const stream of ["stdout", "stderr"] as const)
       child[stream]?.on("data", (bytes: Buffer) => {
         if (said[stream].length < limitOutput) said[stream] += bytes.toString("utf8")
       })
     const gate = command.gate === undefined ? undefined : passGate(child, command.gate)
-    child.on("error", reject)
+    child.on("error", (error) => {
+      cancel()
+      reject(error)
+    })
     child.on("close", async () => {
-      clearTimeout(timer)
+      cancel()
       const answer = await gate
       const reason = answer === undefined || answer._tag === "Open" ? undefined : answer.reason
       resolve({ lines: said.stdout.split("\n"), complaint: reason ?? said.stderr.trim() })

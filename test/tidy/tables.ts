@@ -107,6 +107,22 @@ export interface Permission {
   readonly allowed: ReadonlyArray<string>
 }
 
+/** Files that set timers by hand, and why: docs/decisions/0026-timers.md. All others wait on Effect's clock. */
+export const timerFiles: ReadonlyArray<string> = [
+  // Run in browsers, or start without Effect.
+  "src/cli/",
+  "src/client/",
+  "src/dashboard/",
+  "src/harness/holder/",
+  "runelog/Retry.ts",
+  "src/contract/Timers.ts",
+  "src/main.ts",
+  "src/main/ServeVerb.ts",
+  "src/server/telemetry/Watchdog.ts",
+  "src/server/telemetry/WatchdogThread.ts",
+  "src/turn/Coalescer.ts"
+]
+
 /** Builtins and packages that reach outside the process, or that one part alone should know. */
 export const permissions: ReadonlyArray<Permission> = [
   {

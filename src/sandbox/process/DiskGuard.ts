@@ -1,6 +1,8 @@
 // Keeps some of every disk free: a program that fills one is ended while there is still room for everybody else. One
 // timer serves all programs, and only while some run.
+
 import { statfs } from "node:fs/promises"
+import { type Cancel, every } from "../../contract/Timers.ts"
 import { processLimits } from "./ProcessLimits.ts"
 
 interface Watched {
@@ -24,7 +26,7 @@ const freeBytes = async (path: string): Promise<number | undefined> => {
 export class DiskGuard {
   private readonly watched = new Set<Watched>()
   private readonly reserveOf: ReserveOf
-  private timer: NodeJS.Timeout | undefined
+  private stopLooking: Cancel | undefined
   private isLooking = false
 
   constructor(reserveOf: ReserveOf) {
@@ -35,12 +37,12 @@ export class DiskGuard {
   watch(paths: ReadonlyArray<string>, onFull: () => void): () => void {
     const entries = paths.map((path): Watched => ({ path, onFull, reserveBytes: undefined }))
     for (const entry of entries) this.watched.add(entry)
-    this.timer ??= setInterval(() => void this.look(), processLimits.diskCheckMs).unref()
+    this.stopLooking ??= every(processLimits.diskCheckMs, () => void this.look())
     return () => {
       for (const entry of entries) this.watched.delete(entry)
       if (this.watched.size > 0) return
-      clearInterval(this.timer)
-      this.timer = undefined
+      this.stopLooking?.()
+      this.stopLooking = undefined
     }
   }
 

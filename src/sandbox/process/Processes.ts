@@ -1,8 +1,10 @@
 // Programs in the sandbox, each with its whole tree: bounded in number, in memory and in what they leave on disk. This
 // is the only way by which tools start anything.
+
 import { randomBytes } from "node:crypto"
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { after } from "../../contract/Timers.ts"
 import type { SandboxedCommand, SandboxPort } from "../SandboxPort.ts"
 import { DiskGuard, type ReserveOf, usualReserve } from "./DiskGuard.ts"
 import { HeadTail } from "./HeadTail.ts"
@@ -258,11 +260,11 @@ class Processes implements ProcessPort {
     if (signals.some(({ aborted }) => aborted)) onAbort()
     for (const signal of signals) signal.addEventListener("abort", onAbort)
     const { timeoutMs } = request
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => end("timeout"), timeoutMs)
+    const cancel = timeoutMs === undefined ? undefined : after(timeoutMs, () => end("timeout"))
     const unwatch = this.guard.watch([...request.writable, this.options.overflowDirectory], () => end("disk_reserve"))
     const exit = await running.ended
     unwatch()
-    clearTimeout(timer)
+    cancel?.()
     for (const signal of signals) signal.removeEventListener("abort", onAbort)
     return { exit, asked }
   }

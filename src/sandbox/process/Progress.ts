@@ -1,6 +1,8 @@
 // Output on its way to people: in pieces of a bounded size, at a bounded pace, and bounded in all. What is too fast is
 // left out and said to be; the result has it.
+
 import { StringDecoder } from "node:string_decoder"
+import { after, type Cancel } from "../../contract/Timers.ts"
 import { processLimits } from "./ProcessLimits.ts"
 import type { OutputStream } from "./ProcessPort.ts"
 
@@ -13,7 +15,7 @@ export class Progress {
   private waitingChars = 0
   private leftOut = 0
   private told = 0
-  private timer: NodeJS.Timeout | undefined
+  private cancelTimer: Cancel | undefined
 
   constructor(tell: Tell) {
     this.tell = tell
@@ -30,13 +32,13 @@ export class Progress {
     const last = this.waiting.at(-1)
     if (last?.stream === stream) last.text += shown
     else if (shown !== "") this.waiting.push({ stream, text: shown })
-    this.timer ??= setTimeout(() => this.flush(), processLimits.progressMs)
+    this.cancelTimer ??= after(processLimits.progressMs, () => this.flush())
   }
 
   /** Tells what waits. */
   flush(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
+    this.cancelTimer?.()
+    this.cancelTimer = undefined
     const [pieces, leftOut] = [this.waiting, this.leftOut]
     this.waiting = []
     this.waitingChars = 0

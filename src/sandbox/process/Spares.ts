@@ -1,6 +1,7 @@
 // Sandboxes made before they are asked for. Making one takes several times as long as starting a program; a model
 // thinks between two calls, and that is when the next one is made. A spare is used only while it is exactly what would
 // be made now: the same arguments, and the same files behind every path that it mounts.
+import { after, type Cancel } from "../../contract/Timers.ts"
 import type { SandboxedCommand } from "../SandboxPort.ts"
 import { processLimits } from "./ProcessLimits.ts"
 import type { OutputStream, ProcessRequest } from "./ProcessPort.ts"
@@ -23,7 +24,7 @@ export interface SpareParts {
 interface Spare {
   readonly running: Running
   readonly command: SandboxedCommand
-  readonly idle: NodeJS.Timeout
+  readonly cancelIdle: Cancel
   /** Sends its output there from now on. */
   readonly direct: (sink: Sink) => void
 }
@@ -77,7 +78,7 @@ export class Spares {
     }
     this.used += 1
     this.spares.delete(key)
-    clearTimeout(spare.idle)
+    spare.cancelIdle()
     spare.direct(sink)
     spare.running.hold({ isHeld: true })
     spare.running.send(`${argv.join("\0")}\0`, 3)
@@ -126,11 +127,11 @@ export class Spares {
       void running.ended.then(() => reject(new TypeError("the sandbox was not made")))
     })
     running.hold({ isHeld: false })
-    const idle = setTimeout(() => this.drop(key), processLimits.spareIdleMs).unref()
+    const cancelIdle = after(processLimits.spareIdleMs, () => this.drop(key))
     const direct = (to: Sink): void => {
       sink = to
     }
-    const spare: Spare = { running, command, idle, direct }
+    const spare: Spare = { running, command, cancelIdle, direct }
     void running.ended.then(() => {
       if (this.spares.get(key) === spare) this.drop(key)
     })
@@ -148,7 +149,7 @@ export class Spares {
     const spare = this.spares.get(key)
     if (spare === undefined) return
     this.spares.delete(key)
-    clearTimeout(spare.idle)
+    spare.cancelIdle()
     // Whoever waits for its end must not end before.
     spare.running.hold({ isHeld: true })
     void spare.running.kill()

@@ -2,6 +2,7 @@
 // shows a sign of life, one topic; a conversation that has been quiet for a while costs them nothing, because
 // the next sign of life says where it begins. A conversation that cannot be read is tried again from where the
 // follower is in it; when that does not help, the follower is told which one it is.
+import { after, type Cancel } from "../../contract/Timers.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { wireErrorOfRejection } from "../operations/Failures.ts"
 import { BadRequest, NotFound } from "../operations/OperationErrors.ts"
@@ -25,7 +26,7 @@ interface Place {
   reader: Reader | undefined
   /** Tries in a row that failed. */
   failures: number
-  retry: NodeJS.Timeout | undefined
+  cancelRetry: Cancel | undefined
   /** The follower was told that the conversation cannot be read; the next sign of life is the next try. */
   isLost: boolean
   /** Something became durable while its beginning was looked up. */
@@ -84,7 +85,7 @@ const newPlace = (): Place => ({
   after: undefined,
   reader: undefined,
   failures: 0,
-  retry: undefined,
+  cancelRetry: undefined,
   isLost: false,
   isNoticed: false,
   settled: Promise.withResolvers<void>()
@@ -197,7 +198,7 @@ export class AllFeed {
   /** Follows the conversation from its start; whatever keeps it from that is a failed try. */
   private async enter(member: Member, start: Start): Promise<void> {
     const { follower, place } = member
-    place.retry = undefined
+    place.cancelRetry = undefined
     try {
       const after = start === "unknown" ? await this.lookUp(member) : start
       if (follower.left || after === undefined) this.settle(member)
@@ -254,8 +255,7 @@ export class AllFeed {
     if (follower.left) return
     if (place.failures < limits.followAllTriesMax) {
       const delayMs = limits.followAllRetryMs * 5 ** (place.failures - 1)
-      place.retry = setTimeout(() => void this.enter(member, place.after ?? "unknown"), delayMs)
-      place.retry.unref()
+      place.cancelRetry = after(delayMs, () => void this.enter(member, place.after ?? "unknown"))
       return
     }
     this.options.onFailure(error, conversationId)
@@ -300,7 +300,7 @@ export class AllFeed {
     follower.left = true
     group.followers.delete(follower)
     for (const [conversationId, place] of follower.places) {
-      clearTimeout(place.retry)
+      place.cancelRetry?.()
       if (place.reader !== undefined) group.topics.get(conversationId)?.topic.leave(place.reader)
       place.settled.resolve()
     }

@@ -1,5 +1,6 @@
 // The feed of a conversation for those who speak only HTTP: JSON lines up to a limit, and server-sent events that go on
 // and resume by `Last-Event-ID`. Pages are read by cursor when the reader has taken the one before.
+
 import type { ServerResponse } from "node:http"
 import type { Frame, Page } from "../../conversation/Reading.ts"
 import { type DerivedView, makeView, runeIn, type ViewFold } from "../../conversation/Views.ts"

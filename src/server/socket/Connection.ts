@@ -1,7 +1,9 @@
 // One WebSocket client: hello first, then requests and subscriptions, each bounded. A client that keeps sending what
 // cannot be understood, or too much, is sent away with a code that says so; nobody else notices.
+
 import type { Duplex } from "node:stream"
 import { WebSocket } from "ws"
+import { after, type Cancel } from "../../contract/Timers.ts"
 import { closeCodes, type WireError } from "../../wire/Codes.ts"
 import type { ErrorFrame, HelloFields, WelcomeFrame } from "../../wire/Frames.ts"
 import { limits } from "../../wire/WireLimits.ts"
@@ -43,7 +45,7 @@ export class Connection {
   private readonly host: ConnectionHost
   private principal: Principal | undefined
   private subscriptions: Subscriptions | undefined
-  private readonly helloTimer: NodeJS.Timeout
+  private readonly cancelHello: Cancel
   private malformed = 0
   private stopCounting: (() => void) | undefined
   private inFlight = 0
@@ -58,7 +60,7 @@ export class Connection {
     this.host = host
     this.principal = known
     const late = (): void => this.close(closeCodes.helloMissing, "no hello in time")
-    this.helloTimer = setTimeout(late, host.helloWithinMs)
+    this.cancelHello = after(host.helloWithinMs, late)
     // Fragments are put together by the library, so this is one buffer.
     socket.on("message", (data, isBinary) => this.receive(data as Buffer, isBinary))
     // After the library has seen the same bytes: what is still no hello then is waiting in its buffers.
@@ -120,9 +122,8 @@ export class Connection {
   /** A goodbye that nobody answers must not keep the socket. */
   private endSoon(): void {
     const withinMs = this.subscriptions === undefined ? limits.helloGoodbyeMs : limits.closeWithinMs
-    const timer = setTimeout(() => this.socket.terminate(), withinMs)
-    timer.unref()
-    this.socket.once("close", () => clearTimeout(timer))
+    const cancel = after(withinMs, () => this.socket.terminate())
+    this.socket.once("close", cancel)
   }
 
   terminate(): void {
@@ -130,7 +131,7 @@ export class Connection {
   }
 
   private closed(): void {
-    clearTimeout(this.helloTimer)
+    this.cancelHello()
     this.subscriptions?.closeAll()
     this.host.onClosed(this)
   }
@@ -231,7 +232,7 @@ export class Connection {
       this.countMalformed(id, { code: "bad_request", message: "this server speaks protocol 1" })
       return
     }
-    clearTimeout(this.helloTimer)
+    this.cancelHello()
     this.stopCounting?.()
     this.stopCounting = undefined
     this.host.onKnown(this.stream)

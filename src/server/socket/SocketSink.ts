@@ -1,5 +1,7 @@
 // A socket as far as delivery is concerned: how much waits in it, and what becomes of a reader that takes nothing.
+
 import type { Duplex } from "node:stream"
+import { after } from "../../contract/Timers.ts"
 import { limits } from "../../wire/WireLimits.ts"
 
 export interface SocketSink {
@@ -22,12 +24,12 @@ export const hasRoom = (sink: SocketSink): boolean => sink.pendingBytes() <= lim
 /** False when the reader is gone, or took nothing for too long and was sent away. */
 export const waitForRoom = async (sink: SocketSink): Promise<boolean> => {
   let isStalled = false
-  const timer = setTimeout(() => {
+  const cancel = after(sink.stalledMs(), () => {
     isStalled = true
     sink.closeStalled()
-  }, sink.stalledMs())
+  })
   await sink.drained()
-  clearTimeout(timer)
+  cancel()
   return !isStalled && sink.isOpen()
 }
 

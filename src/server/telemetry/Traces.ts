@@ -1,7 +1,9 @@
 // Traces for an OTLP collector, derived from durable runes: one trace a turn, with spans for model calls, tools and
 // hooks and the attribute names of the GenAI conventions. Ids follow from the runes, so a turn that goes on after a
 // restart stays one trace. Best effort: what cannot be delivered is dropped and counted, never waited for.
+
 import { createHash } from "node:crypto"
+import { after, type Cancel } from "../../contract/Timers.ts"
 import { toolRunIdOf } from "../../rune/Ids.ts"
 import type { KindIn } from "../../rune/Kinds.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
@@ -115,7 +117,7 @@ export class Traces {
   private readonly open = new Map<string, OpenSpan>()
   private readonly tools = new Map<string, ToolRun>()
   private finished: Array<object> = []
-  private timer: NodeJS.Timeout | undefined
+  private cancelTimer: Cancel | undefined
   private isHurried = false
   private sending: Promise<void> = Promise.resolve()
   /** Spans that were given up. */
@@ -288,17 +290,15 @@ export class Traces {
 
   private sendLater(withinMs: number = limits.tracesEveryMs): void {
     const isSooner = withinMs < limits.tracesEveryMs
-    if (this.timer !== undefined && !isSooner) return
-    if (this.timer !== undefined && this.isHurried) return
-    clearTimeout(this.timer)
+    if (this.cancelTimer !== undefined && (!isSooner || this.isHurried)) return
+    this.cancelTimer?.()
     this.isHurried = isSooner
-    this.timer = setTimeout(() => this.flush(), withinMs)
-    this.timer.unref()
+    this.cancelTimer = after(withinMs, () => this.flush())
   }
 
   private flush(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
+    this.cancelTimer?.()
+    this.cancelTimer = undefined
     this.isHurried = false
     const spans = this.finished
     if (spans.length === 0) return

@@ -2,7 +2,9 @@
 // It follows the logs, a moment behind, and is never trusted over them: rows are folded from durable runes, whatever is
 // missing, old or in doubt is folded again, and a database that cannot be used is set aside and filled anew. Nothing that
 // happens to it stops anybody: who asks meanwhile gets what there is, and is told that it is being rebuilt.
+
 import type { Disk } from "#runelog/disk/Disk.ts"
+import { after, type Cancel } from "../../contract/Timers.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 import type { RunePage } from "../runes/Page.ts"
 import { ListInvalid } from "../StoreErrors.ts"
@@ -50,7 +52,7 @@ export class Catalog {
   private readonly resident = new Map<string, Folded>()
   /** When rows were written, of those written lately. */
   private readonly written = new Map<string, number>()
-  private timer: NodeJS.Timeout | undefined
+  private cancelFlush: Cancel | undefined
   private flushing: Promise<void> | undefined
   private refilling: Promise<void> | undefined
   private closed = false
@@ -359,14 +361,13 @@ export class Catalog {
   }
 
   private arm(): void {
-    if (this.timer !== undefined || this.flushing !== undefined || this.closed) return
-    this.timer = setTimeout(() => void this.flushNow("due"), this.options.flushMs ?? limits.catalogFlushMs)
-    this.timer.unref()
+    if (this.cancelFlush !== undefined || this.flushing !== undefined || this.closed) return
+    this.cancelFlush = after(this.options.flushMs ?? limits.catalogFlushMs, () => void this.flushNow("due"))
   }
 
   private disarm(): void {
-    clearTimeout(this.timer)
-    this.timer = undefined
+    this.cancelFlush?.()
+    this.cancelFlush = undefined
   }
 
   private get rowEveryMs(): number {

@@ -1,6 +1,7 @@
 // One MCP server for one conversation, across all its lives: opened when it is first needed, opened again when it was
 // lost, later each time it is lost again. Its tools are remembered meanwhile. Whatever the server does, a call has
 // exactly one outcome.
+import { after } from "../../contract/Timers.ts"
 import type { EffectClass } from "../../rune/kinds/shared.ts"
 import type { Input } from "../Tool.ts"
 import type { SignalContext, ToolOutcome } from "../ToolPort.ts"
@@ -167,7 +168,7 @@ export class McpConnection {
       this.refreshing = undefined
       if (!this.isStale) return
       this.isStale = false
-      setTimeout(() => this.changed(), mcpLimits.backoffFirstMs).unref()
+      after(mcpLimits.backoffFirstMs, () => this.changed())
     })
   }
 

@@ -1,10 +1,12 @@
 // The tools of all MCP servers, as a source: for every conversation its own connections, so that nothing of one reaches
 // another. A tool is called `server__tool`. What a server says about its tools decides how carefully they are repeated,
 // but not that they are harmless: that takes the word of whoever configured it.
+
 import { statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
+import { type Cancel, every } from "../../contract/Timers.ts"
 import type { ConversationState } from "../../machine/State.ts"
 import { workspaceOf } from "../../machine/view/Select.ts"
 import type { AgentId } from "../../rune/Ids.ts"
@@ -97,15 +99,14 @@ export class McpTools implements ToolSource {
   private readonly own: ReadonlyArray<McpServerSettings>
   private readonly connections = new Map<string, McpConnection>()
   private readonly parsed = new WeakMap<object, ReadonlyArray<McpServerSettings>>()
-  private readonly sweeper: NodeJS.Timeout
+  private readonly stopSweeping: Cancel
   private isClosed = false
 
   constructor(options: McpOptions) {
     this.options = options
     this.own = this.sound(options.servers)
     const idleMs = options.idleMs ?? mcpLimits.idleMs
-    this.sweeper = setInterval(() => this.sweep(idleMs), Math.max(50, idleMs / 4))
-    this.sweeper.unref()
+    this.stopSweeping = every(Math.max(50, idleMs / 4), () => this.sweep(idleMs))
   }
 
   private sound(servers: ReadonlyArray<ParsedServer>, conversationId?: string): ReadonlyArray<McpServerSettings> {
@@ -268,7 +269,7 @@ export class McpTools implements ToolSource {
 
   async close(): Promise<void> {
     this.isClosed = true
-    clearInterval(this.sweeper)
+    this.stopSweeping()
     const all = [...this.connections.values()]
     this.connections.clear()
     await Promise.all(all.map((connection) => connection.close()))

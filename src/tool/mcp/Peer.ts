@@ -1,5 +1,6 @@
 // One end of a conversation in JSON-RPC: requests find their answers, in time or not at all; what the other side asks
 // is answered, a few things at a time. When the transport ends, everything that waits is told so, once.
+import { after } from "../../contract/Timers.ts"
 import { isDeeperThan } from "../../machine/Canonical.ts"
 import { asMcpError, McpError } from "./McpErrors.ts"
 import { mcpLimits } from "./McpLimits.ts"
@@ -80,7 +81,7 @@ export class Peer {
     }
     const onAbort = (): void => giveUp(new McpError("mcp_cancelled", `${method} was cancelled`))
     const late = (): void => giveUp(new McpError("mcp_unavailable", `no answer to ${method} within ${timeoutMs} ms`))
-    const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs)
+    const cancel = timeoutMs === undefined ? undefined : after(timeoutMs, late)
     signal?.addEventListener("abort", onAbort)
     try {
       // Whoever does not take the request does not answer it either, and may still be waited for in vain.
@@ -91,7 +92,7 @@ export class Peer {
       })
       return await answer.promise
     } finally {
-      clearTimeout(timer)
+      cancel?.()
       signal?.removeEventListener("abort", onAbort)
       this.waiting.delete(id)
     }

@@ -1,14 +1,7 @@
-// Waiting that can be cut short, and leaves nothing behind on the signal it listened to.
+// Waiting that a signal cuts short, for code that is promises.
+import * as Effect from "effect/Effect"
 
 /** Resolves after the time, or when the signal aborts. */
-export const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(done, ms)
-    function done(): void {
-      clearTimeout(timer)
-      signal.removeEventListener("abort", done)
-      resolve()
-    }
-    signal.addEventListener("abort", done)
-    if (signal.aborted) done()
-  })
+export const sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
+  await Effect.runPromiseExit(Effect.sleep(ms), { signal })
+}

@@ -1,5 +1,7 @@
 // An MCP server as a process of ours: messages are lines on its standard streams. It runs where and as the sandbox
 // lets it; what it says too fast waits in its pipe, what is too long ends it, and all it started ends with it.
+import * as Effect from "effect/Effect"
+import { after } from "../../contract/Timers.ts"
 import type { ProcessPort, RunningProcess } from "../../sandbox/process/ProcessPort.ts"
 import { Lines } from "./Lines.ts"
 import { asMcpError, McpError } from "./McpErrors.ts"
@@ -65,7 +67,7 @@ class StdioTransport implements Transport {
 
   private hold(waitMs: number): void {
     this.process?.pause()
-    setTimeout(() => this.process?.resume(), waitMs).unref()
+    after(waitMs, () => this.process?.resume())
   }
 
   private take(line: string): void {
@@ -105,12 +107,12 @@ class StdioTransport implements Transport {
     const { process } = this
     if (process === undefined) return
     process.endInput()
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, mcpLimits.closeWithinMs)
-    })
-    await Promise.race([process.ended, late])
-    clearTimeout(timer)
+    await Effect.runPromise(
+      Effect.timeoutOption(
+        Effect.promise(() => process.ended),
+        mcpLimits.closeWithinMs
+      )
+    )
     await process.kill()
   }
 }

@@ -3,6 +3,7 @@
 // that registered it, and its results are taken from the connection that registered it last.
 
 import * as Effect from "effect/Effect"
+import { after, type Cancel } from "../../contract/Timers.ts"
 import { unknownDefinition } from "../../contract/ToolAccess.ts"
 import type { CallState, ConversationState } from "../../machine/State.ts"
 import { runsInClient } from "../../machine/view/Select.ts"
@@ -42,7 +43,7 @@ interface Registered {
 interface ConversationStore {
   readonly tools: Map<string, Registered>
   /** Ends the stay of tools whose client does not come back, by their name. */
-  readonly timers: Map<string, NodeJS.Timeout>
+  readonly timers: Map<string, Cancel>
 }
 
 export interface RemoteToolRegistryOptions {
@@ -128,7 +129,7 @@ export class RemoteToolRegistry implements ToolSource {
     const shelf = this.shelves.get(conversationId) ?? { tools: new Map(), timers: new Map() }
     this.shelves.set(conversationId, shelf)
     for (const spec of specs) {
-      clearTimeout(shelf.timers.get(spec.name))
+      shelf.timers.get(spec.name)?.()
       shelf.timers.delete(spec.name)
       shelf.tools.set(spec.name, { spec, principal: owner.principal, connection: owner.connection })
     }
@@ -136,7 +137,7 @@ export class RemoteToolRegistry implements ToolSource {
 
   private drop(conversationId: string, name: string, why: string): void {
     const shelf = this.shelves.get(conversationId)
-    clearTimeout(shelf?.timers.get(name))
+    shelf?.timers.get(name)?.()
     shelf?.timers.delete(name)
     shelf?.tools.delete(name)
     if (shelf?.tools.size === 0) this.shelves.delete(conversationId)
@@ -180,16 +181,10 @@ export class RemoteToolRegistry implements ToolSource {
         holder.connection = undefined
         shelf.timers.set(
           name,
-          this.later(() => this.drop(conversationId, name, "has gone away"))
+          after(this.returnWithinMs, () => this.drop(conversationId, name, "has gone away"))
         )
       }
     }
-  }
-
-  private later(run: () => void): NodeJS.Timeout {
-    const timer = setTimeout(run, this.returnWithinMs)
-    timer.unref()
-    return timer
   }
 
   readonly tools: ToolSource["tools"] = (state) =>
@@ -222,21 +217,21 @@ export class RemoteToolRegistry implements ToolSource {
     const { name } = spec
     const isThere = (): boolean => this.shelves.get(conversationId)?.tools.has(name) ?? false
     // After a restart the client has to find its way back first.
-    const timer = isThere()
+    const cancel = isThere()
       ? undefined
-      : this.later(() => {
+      : after(this.returnWithinMs, () => {
           if (!isThere()) this.calls.giveUp(conversationId, name, "has not come back")
         })
     try {
       return await this.calls.wait(spec, input, context)
     } finally {
-      clearTimeout(timer)
+      cancel?.()
     }
   }
 
   /** Waits for nobody any more. What runs is ended by those who run it. */
   close(): void {
-    for (const { timers } of this.shelves.values()) for (const timer of timers.values()) clearTimeout(timer)
+    for (const { timers } of this.shelves.values()) for (const cancel of timers.values()) cancel()
     this.shelves.clear()
   }
 }

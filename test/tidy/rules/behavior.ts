@@ -13,7 +13,7 @@ import {
   nodesOf,
   type SourceFile
 } from "../Source.ts"
-import { deterministicAreas, environmentReaders } from "../tables.ts"
+import { deterministicAreas, environmentReaders, timerFiles } from "../tables.ts"
 
 /** Findings for every node for which `fact` has something to say. */
 const nodeFindings = (
@@ -48,6 +48,36 @@ const unboundedMake = (node: Node): string | undefined => {
   const hasCapacity = properties.some((property) => dottedName(property["key"]) === "capacity")
   const isNumber = options?.type === "Literal"
   return hasCapacity || isNumber ? undefined : `${name} is given no capacity`
+}
+
+const timerFact = (node: Node): string | undefined => {
+  const name = node.type === "CallExpression" ? dottedName(node["callee"])?.replace(/^globalThis\./, "") : undefined
+  return name === "setTimeout" || name === "setInterval"
+    ? `${name} is not on Effect's clock: use Effect.sleep, or src/contract/Timers.ts`
+    : undefined
+}
+
+const timers: Rule = {
+  name: "timers are on Effect's clock, except in the files of decision 0026",
+  check: (files) => {
+    const product = files.filter(isProduct)
+    const found = product.map((file) => ({ file, timers: nodeFindings(file, timerFact) }))
+    return found.flatMap(({ file, timers: set }) => {
+      if (!isListed(file.path, timerFiles)) return set
+      return set.length > 0 || !timerFiles.includes(file.path)
+        ? []
+        : [{ path: file.path, fact: "sets no timer any more: strike it from timerFiles" }]
+    })
+  },
+  broken: [
+    { tree: { "src/a/A.ts": "setTimeout(run, 5)" }, fact: /setTimeout is not on Effect's clock/ },
+    { tree: { "src/a/A.ts": "const t = globalThis.setInterval(run, 5)" }, fact: /setInterval is not on/ },
+    { tree: { "src/turn/Coalescer.ts": "const a = 1" }, fact: /sets no timer any more/ }
+  ],
+  sound: [
+    { "src/turn/Coalescer.ts": "setTimeout(run, 5)" },
+    { "src/a/A.ts": "after(5, run)", "test/a/A.ts": "setTimeout(run, 5)" }
+  ]
 }
 
 const boundedQueues: Rule = {
@@ -194,4 +224,11 @@ const factsAsNames: Rule = {
   sound: [{ "test/a.test.ts": 'it("shoulders the load", () => {})\nlog("should")' }]
 }
 
-export const behaviorRules: ReadonlyArray<Rule> = [boundedQueues, environment, repeatable, nothingLeftOut, factsAsNames]
+export const behaviorRules: ReadonlyArray<Rule> = [
+  boundedQueues,
+  timers,
+  environment,
+  repeatable,
+  nothingLeftOut,
+  factsAsNames
+]

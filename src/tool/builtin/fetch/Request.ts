@@ -1,9 +1,11 @@
 // One request over a connection to an address that was checked: no cookies, no credentials, no proxy, no reuse. The body
 // is unpacked as it comes and cut at a limit, so that nothing small can become something large.
+
 import { type ClientRequest, type IncomingMessage, request as plain } from "node:http"
 import { connect, type Socket } from "node:net"
 import { connect as connectSecurely } from "node:tls"
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib"
+import { after } from "../../../contract/Timers.ts"
 import { FetchFailed, type Target } from "./Guard.ts"
 import { fetchLimits } from "./Limits.ts"
 
@@ -29,9 +31,9 @@ export interface RequestOptions {
 
 const opened = (socket: Socket, event: "connect" | "secureConnect", signal: AbortSignal): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const timer = setTimeout(() => fail(new FetchFailed("no connection in time")), fetchLimits.connectMs)
+    const cancel = after(fetchLimits.connectMs, () => fail(new FetchFailed("no connection in time")))
     const fail = (error: Error): void => {
-      clearTimeout(timer)
+      cancel()
       socket.destroy()
       reject(error)
     }
@@ -40,7 +42,7 @@ const opened = (socket: Socket, event: "connect" | "secureConnect", signal: Abor
     if (signal.aborted) abort()
     socket.once("error", fail)
     socket.once(event, () => {
-      clearTimeout(timer)
+      cancel()
       signal.removeEventListener("abort", abort)
       socket.off("error", fail)
       resolve(socket)

@@ -1,6 +1,7 @@
 // A shell that stays: directory, variables and background processes outlive a command. Commands reach it by a channel
 // of their own and its answers come back by another, so that standard input belongs to the program that runs, and the
 // end of a command is known and never guessed from what it printed.
+import { after, type Cancel } from "../../../contract/Timers.ts"
 import { HeadTail } from "../../../sandbox/process/HeadTail.ts"
 import type { ProcessPort, RunningProcess } from "../../../sandbox/process/ProcessPort.ts"
 import { shellLimits } from "./Limits.ts"
@@ -48,7 +49,7 @@ export class Session {
     listeners: new Set<() => void>()
   }
   private standing: Standing = { _tag: "Idle", exitCode: undefined }
-  private readonly pace: { bytes: number; timer: NodeJS.Timeout | undefined } = { bytes: 0, timer: undefined }
+  private readonly pace: { bytes: number; cancel: Cancel | undefined } = { bytes: 0, cancel: undefined }
   private tell: Tell | undefined
 
   private constructor(options: SessionOptions, running: RunningProcess) {
@@ -140,11 +141,11 @@ export class Session {
   /** A program that prints without end is read at a bounded pace, so that it does not take a processor of the server. */
   private slowDown(bytes: number): void {
     this.pace.bytes += bytes
-    this.pace.timer ??= setTimeout(() => {
+    this.pace.cancel ??= after(shellLimits.paceMs, () => {
       this.pace.bytes = 0
-      this.pace.timer = undefined
+      this.pace.cancel = undefined
       this.running.resume()
-    }, shellLimits.paceMs)
+    })
     if (this.pace.bytes > shellLimits.paceBytesMax) this.running.pause()
   }
 
@@ -162,10 +163,10 @@ export class Session {
   /** Resolves when nothing more is to be expected soon. */
   private settled({ ms, signal, untilQuiet }: Wait): Promise<void> {
     return new Promise((resolve) => {
-      let pause: NodeJS.Timeout | undefined
+      let cancelPause: Cancel | undefined
       const done = (): void => {
-        clearTimeout(pause)
-        clearTimeout(deadline)
+        cancelPause?.()
+        cancelDeadline()
         this.state.listeners.delete(onChange)
         signal.removeEventListener("abort", done)
         resolve()
@@ -177,11 +178,11 @@ export class Session {
             : undefined
           : shellLimits.settleMs
       const onChange = (): void => {
-        clearTimeout(pause)
+        cancelPause?.()
         const waitMs = pauseMs()
-        if (waitMs !== undefined) pause = setTimeout(done, waitMs)
+        if (waitMs !== undefined) cancelPause = after(waitMs, done)
       }
-      const deadline = setTimeout(done, ms)
+      const cancelDeadline = after(ms, done)
       this.state.listeners.add(onChange)
       signal.addEventListener("abort", done)
       if (signal.aborted) done()

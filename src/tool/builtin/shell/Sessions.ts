@@ -1,5 +1,6 @@
 // The shell sessions of all conversations: found by conversation, agent and name, bounded in number, ended when nobody
 // uses them, when their conversation is over, and with the server.
+import { after, type Cancel } from "../../../contract/Timers.ts"
 import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
 import { shellLimits } from "./Limits.ts"
 import { Session, type SessionOptions } from "./Session.ts"
@@ -12,7 +13,7 @@ export interface Owner {
 interface Entry {
   readonly owner: Owner
   readonly session: Session
-  idle: NodeJS.Timeout | undefined
+  cancelIdle: Cancel | undefined
 }
 
 export class SessionsFull extends Error {
@@ -58,7 +59,7 @@ export class Sessions {
     this.opening += 1
     try {
       const session = await Session.open(this.processes, options)
-      const entry: Entry = { owner, session, idle: undefined }
+      const entry: Entry = { owner, session, cancelIdle: undefined }
       this.entries.set(keyOf(owner, options.name), entry)
       this.touch(entry)
       return session
@@ -73,7 +74,7 @@ export class Sessions {
     const entry = this.entries.get(key)
     if (entry === undefined) return
     this.entries.delete(key)
-    clearTimeout(entry.idle)
+    entry.cancelIdle?.()
     await entry.session.close()
   }
 
@@ -90,7 +91,7 @@ export class Sessions {
   }
 
   private touch(entry: Entry): void {
-    clearTimeout(entry.idle)
-    entry.idle = setTimeout(() => void this.close(entry.owner, entry.session.name), this.idleMs).unref()
+    entry.cancelIdle?.()
+    entry.cancelIdle = after(this.idleMs, () => void this.close(entry.owner, entry.session.name))
   }
 }

@@ -6,7 +6,7 @@ import { createRequire } from "node:module"
 import { readEnvironment } from "../../config/Environment.ts"
 import type { Size } from "./Frames.ts"
 import { Holder, type Terminal } from "./Holder.ts"
-import { readLaunch, socketPath, writeState } from "./HolderFiles.ts"
+import { type HolderState, readLaunch, socketPath, writeState } from "./HolderFiles.ts"
 import { makeScreen } from "./Screen.ts"
 
 type NodePty = typeof import("@lydell/node-pty")
@@ -56,6 +56,15 @@ const terminalOf = (pty: Pty): Terminal => {
   }
 }
 
+/** A directory that is gone must not keep the process of a program that has ended. */
+const noteEnd = (directory: string, state: HolderState): void => {
+  try {
+    writeState(directory, state)
+  } catch (error) {
+    process.stderr.write(`${String(error)}\n`)
+  }
+}
+
 const ownerWithinMs = 30_000
 
 const run = async (directory: string): Promise<void> => {
@@ -79,7 +88,7 @@ const run = async (directory: string): Promise<void> => {
     pty.onData((data) => holder.output(data as unknown as Uint8Array))
     pty.onExit(({ exitCode, signal }) => {
       const exit = { exitCode, signal: signal === undefined || signal === 0 ? null : signal }
-      writeState(directory, { ...state, exit })
+      noteEnd(directory, { ...state, exit })
       void holder.ended(exit).then(() => {
         rmSync(path, { force: true })
         process.exit(0)

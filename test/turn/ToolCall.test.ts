@@ -63,8 +63,11 @@ describe("a tool that does not end in time", () => {
   })
 
   it("ends its turn when even the runtime's own patience is over", async () => {
-    const gate = new Gate({ honorsSignal: false })
-    const talk = await start([tool("stuck", gate.run, { timeout_ms: 60_000 })], { runFork: fastRunFork(1000) })
+    const long = "x".repeat(limits.outputCharsMax + 1)
+    const talk = await start([tool("stuck", async () => long, { timeout_ms: 60_000 })], {
+      runFork: fastRunFork(1000),
+      keepOutput: () => new Promise(() => undefined)
+    })
     expect(await talk.turns()).toMatchObject({
       kind: "turn.error",
       payload: { error_type: "turn_stuck", message: "tool call call_1 did not end within 75000 ms" }

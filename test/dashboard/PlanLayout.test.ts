@@ -1,8 +1,8 @@
 // Goal: a plan is drawn whatever its dependences are. Method: random plans, circles and strangers included.
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { evidenceText, type PlanTask } from "#src/dashboard/state/PlanLabels.ts"
 import { layoutPlan } from "#src/dashboard/state/PlanLayout.ts"
-import { evidenceText, type PlanTask } from "#src/dashboard/state/PlanWords.ts"
 import { seedFor } from "../support/seed.ts"
 
 const task = (id: string, dependsOn: ReadonlyArray<string>): PlanTask =>

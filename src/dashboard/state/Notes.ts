@@ -1,8 +1,8 @@
 // Runes that are one line of a transcript: what happened around the words and the tools. Kinds that say nothing to a reader
 // have no line; the raw view shows them all.
 
+import { duration, money, plural } from "./Format.ts"
 import { contentText, listOf, numberOf, objectOf, type Payload, textOf } from "./Payload.ts"
-import { duration, money, plural } from "./Words.ts"
 
 export type NoteTone = "quiet" | "good" | "bad" | "warm"
 export type Note = readonly [tone: NoteTone, text: string]

@@ -1,6 +1,6 @@
 // Where the tasks of a plan are drawn: a column for each step of dependence, rows in the order of the plan. A dependence
 // that goes in a circle, or names nobody, does not move a task.
-import type { PlanTask } from "./PlanWords.ts"
+import type { PlanTask } from "./PlanLabels.ts"
 
 export interface PlacedTask {
   readonly item: PlanTask

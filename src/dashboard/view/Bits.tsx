@@ -1,7 +1,7 @@
 // Small pieces that every view is made of: state as shape, color and word; times; badges; banners.
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
-import { age, moment } from "../state/Words.ts"
+import { age, moment } from "../state/Format.ts"
 
 /** Seconds of the page's own clock: ages move without a rune. */
 const nowMs = signal(Date.now())

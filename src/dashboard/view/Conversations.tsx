@@ -18,8 +18,8 @@ import {
   toggleSelected
 } from "../data/ConversationList.ts"
 import { addressOf } from "../data/Route.ts"
+import { money, plural, shortNumber } from "../state/Format.ts"
 import { safeText } from "../state/Safe.ts"
-import { money, plural, shortNumber } from "../state/Words.ts"
 import { Age, Banner, Chip, toneOfConversation } from "./Bits.tsx"
 
 const rowPx = 56

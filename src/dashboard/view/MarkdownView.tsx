@@ -1,9 +1,9 @@
 // Markdown on the page: nodes built from the tree, never HTML. Links say where they go.
 import { useSignal } from "@preact/signals"
+import { wholeNumber } from "../state/Format.ts"
 import { highlight } from "../state/Highlight.ts"
 import { type Block, type Inline, parseMarkdown } from "../state/Markdown.ts"
 import { safeText } from "../state/Safe.ts"
-import { wholeNumber } from "../state/Words.ts"
 
 /** Longer texts are shown as they are, and longer tables in part until asked for. */
 const markdownCharsMax = 300_000

@@ -3,9 +3,9 @@
 import { useEffect } from "preact/hooks"
 import { day, type Figures, followOverview, overviewFailure, recent, type Sample, samples } from "../data/Overview.ts"
 import { addressOf } from "../data/Route.ts"
+import { bytes, duration, money, shortNumber, wholeNumber } from "../state/Format.ts"
 import { numberOf, objectOf } from "../state/Payload.ts"
 import { safeText } from "../state/Safe.ts"
-import { bytes, duration, money, shortNumber, wholeNumber } from "../state/Words.ts"
 import { Banner, Chip, type Tone, toneOfConversation } from "./Bits.tsx"
 
 const chart = { width: 240, height: 48 } as const

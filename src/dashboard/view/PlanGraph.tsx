@@ -1,7 +1,7 @@
 // The plan as a graph: tasks in columns by dependence, each with its state as shape, color and word.
 import { visible } from "../../present/VisibleText.ts"
+import { type PlanTask, taskTones } from "../state/PlanLabels.ts"
 import { layoutPlan, type PlacedTask } from "../state/PlanLayout.ts"
-import { type PlanTask, taskTones } from "../state/PlanWords.ts"
 import { Chip } from "./Bits.tsx"
 
 const size = { width: 168, height: 64, gapX: 40, gapY: 12 } as const

@@ -5,7 +5,7 @@ import { connection, lastHeardMs, principal, role } from "../data/Connection.ts"
 import { waitingCount } from "../data/Inbox.ts"
 import { addressOf, route, type ViewName } from "../data/Route.ts"
 import { signOut } from "../data/Session.ts"
-import { clock } from "../state/Words.ts"
+import { clock } from "../state/Format.ts"
 
 type Theme = "system" | "light" | "dark"
 const themes: ReadonlyArray<Theme> = ["system", "light", "dark"]

@@ -3,9 +3,9 @@
 import { useSignal } from "@preact/signals"
 import type { ConversationFeed } from "../data/ConversationFeed.ts"
 import { addressOf, go, replace } from "../data/Route.ts"
+import { duration, exactClock } from "../state/Format.ts"
 import { safeText } from "../state/Safe.ts"
 import { type Span, type SpanKind, scaleOf, timelineOf } from "../state/Timeline.ts"
-import { duration, exactClock } from "../state/Words.ts"
 
 const words: Readonly<Record<SpanKind, string>> = {
   model: "model",

@@ -1,4 +1,4 @@
-// Numbers and times in the words of the page. Short, tabular, and always with a unit.
+// Numbers, times and money as the page shows them: short, tabular, always with a unit.
 
 const thousand = 1000
 

@@ -243,7 +243,7 @@ describe("echs run claude", { timeout: 120_000 }, () => {
 })
 
 describe("the endpoints of outside agents", { timeout: 120_000 }, () => {
-  it("refuse broken, huge, packed and unauthorized bodies, and go on", async () => {
+  it("refuse broken, huge, packed and unauthorized bodies, and keep working", async () => {
     const here = await open()
     const id = here.run("tty-kill9", "stay")
     await expect.poll(() => here.states(id), waiting).toBe("idle thinking")
@@ -269,6 +269,22 @@ describe("the endpoints of outside agents", { timeout: 120_000 }, () => {
     expect([429, 413, 400, "cut off"]).toContain(huge)
     expect(await post("/hooks/claude", JSON.stringify({ hook_event_name: "Stop" }))).toBe(200)
     await expect.poll(() => here.states(id), waiting).toBe("idle thinking idle")
+  })
+
+  it("mask the secrets of the server in what is reported", async () => {
+    const here = await open()
+    const id = here.run("tty-kill9", "stay")
+    await expect.poll(() => here.states(id), waiting).toBe("idle thinking")
+    const secret = here.server!.token
+    const response = await fetch(`${here.server!.url}/hooks/claude`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${here.agentFile(id).token}`, "content-type": "application/json" },
+      body: JSON.stringify({ hook_event_name: "UserPromptSubmit", prompt: `use ${secret} here` })
+    })
+    expect(response.status).toBe(200)
+    const told = async () => (await here.runes(id)).map(({ payload }) => JSON.stringify(payload)).join("\n")
+    await expect.poll(told, waiting).toContain("use [secret] here")
+    expect(await told()).not.toContain(secret)
   })
 
   it("count tokens once, whatever comes twice", async () => {

@@ -199,6 +199,8 @@ describe("echs goal on a repository whose tests fail", () => {
       budget: { wall_ms: 3_600_000 },
       options: { worktrees: true, max_iterations: 4, task_budget: { tokens: 1_000_000 } }
     })
+    // What is there already would show nothing about the second one.
+    rmSync(join(repository, "goal"), { recursive: true })
     const second = echs("goal", "--in", id, "write it again")
     expect(second.code, second.stderr).toBe(0)
     expect(second.stdout).toContain("◆ write it again")

@@ -173,7 +173,6 @@ describe("a budget", () => {
     expect(talk.of("turn.model_requested").length).toBe(1)
     expect((await talk.agent()).turn?.status).toBe("streaming")
     await talk.submit({ _tag: "UpdateConfig", changes: {}, budget: { tokens: 1_000_000 } })
-    await talk.submit({ _tag: "Unsuspend" })
     expect(await talk.turns()).toMatchObject({ kind: "turn.completed", payload: { final_output: "done" } })
   })
 
@@ -235,7 +234,6 @@ describe("a budget", () => {
     expect(runs).toBe(3)
     expect(talk.of("agent.budget_exhausted")[0]?.payload).toMatchObject({ which: "tool_calls", used: 3, limit: 3 })
     await talk.submit({ _tag: "UpdateConfig", changes: {}, budget: { tool_calls: 5 } })
-    await talk.submit({ _tag: "Unsuspend" })
     expect((await talk.turns()).kind).toBe("turn.completed")
     expect(runs).toBe(5)
   })
@@ -272,7 +270,6 @@ describe("a budget", () => {
     expect(used).toBeGreaterThanOrEqual(1000)
     expect(used).toBeLessThanOrEqual(1055)
     await talk.submit({ _tag: "UpdateConfig", changes: {}, budget: { tokens: 100_000 } })
-    await talk.submit({ _tag: "Unsuspend" })
     await talk.turns(30)
     expect(talk.of("turn.completed").length).toBe(30)
   })

@@ -64,8 +64,8 @@ const begin = async ({ call }: Client, fields: Json): Promise<Json> => {
 }
 
 /** Resolves when the conversation has a rune of the kind. */
-const rune = async ({ socket }: Client, { conversation_id: id }: Json, kind: string): Promise<Json> => {
-  const found = () => socket.runes().find((one) => one["conversation_id"] === id && one["kind"] === kind)
+const rune = async ({ socket }: Client, { conversation_id: id }: Json, kind: string, nth = 1): Promise<Json> => {
+  const found = () => socket.runes().filter((one) => one["conversation_id"] === id && one["kind"] === kind)[nth - 1]
   await socket.until(() => found() !== undefined)
   return found()!["payload"] as Json
 }
@@ -112,8 +112,9 @@ const turns = async (client: Client): Promise<void> => {
   await call("message.post", { ...poor, content: "go" })
   await rune(client, poor, "session.suspended")
   await call("conversation.get", poor)
-  await call("budget.set", { ...poor, tokens: 1_000_000 })
   await call("conversation.unsuspend", poor)
+  await rune(client, poor, "session.suspended", 2)
+  await call("budget.set", { ...poor, tokens: 1_000_000 })
 }
 
 const questions = async (client: Client, workspace: string): Promise<void> => {
@@ -148,6 +149,8 @@ const plans = async (client: Client, workspace: string): Promise<void> => {
     await rune(client, { conversation_id }, "plan.created")
     await call("attention.list")
     await call("conversation.get", { conversation_id })
+    await call("conversation.pause", { conversation_id })
+    await call("goal.resume", { conversation_id, plan_id })
     await call(answer, { conversation_id, plan_id, ...(answer === "plan.cancel" ? {} : { revision: 1 }) })
     await call("conversation.get", { conversation_id })
   }

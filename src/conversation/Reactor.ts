@@ -118,8 +118,9 @@ export class Reactor {
     if (this.wasSuspended && !isSuspended) crew?.givenUp.clear()
     this.wasSuspended = isSuspended
     if (crew === undefined) return
-    this.stopBranches(crew, [...wanted.values()])
-    for (const id of crew.supervisor.ids) if (!wanted.has(id)) void crew.supervisor.stop(id)
+    const unwanted = crew.supervisor.ids.filter((id) => !wanted.has(id))
+    if (unwanted.length > 0) this.stopBranches(crew, [...wanted.values()])
+    for (const id of unwanted) void crew.supervisor.stop(id)
     for (const id of crew.givenUp) if (!wanted.has(id)) crew.givenUp.delete(id)
   }
 

@@ -8,7 +8,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { Branch, type FiberNode, type RunFork } from "./Branch.ts"
+import { type FiberNode, Holder, type RunFork } from "./Branch.ts"
 import type { ChildSpec } from "./ChildSpec.ts"
 import { noteCrash } from "./Intensity.ts"
 
@@ -35,6 +35,7 @@ export interface SupervisorOptions {
 interface Child {
   readonly spec: ChildSpec
   fiber: Fiber.Fiber<void> | undefined
+  holder: Holder | undefined
   /** Set once the child has been asked to stop. */
   stopped: Promise<void> | undefined
 }
@@ -50,7 +51,7 @@ export class Supervisor {
   private readonly children = new Map<string, Child>()
   private readonly crashes = new Map<string, ReadonlyArray<number>>()
   /** Exists from the first child to the first moment without any. */
-  private root: Branch | undefined
+  private root: Holder | undefined
 
   constructor(options: SupervisorOptions) {
     this.options = options
@@ -81,18 +82,21 @@ export class Supervisor {
   /** Starts a child under its id; does nothing when one runs under it already. */
   start(spec: ChildSpec, body: Effect.Effect<void, unknown>): void {
     if (this.children.has(spec.id)) return
-    const child: Child = { spec, fiber: undefined, stopped: undefined }
+    const child: Child = { spec, fiber: undefined, holder: undefined, stopped: undefined }
     this.children.set(spec.id, child)
     const fiber = this.runFork(this.supervised(child, body))
     child.fiber = fiber
     // One that ended at once was never a part of the tree.
-    if (fiber.pollUnsafe() === undefined) this.branchOf(spec).adopt(spec.id, fiber)
+    if (fiber.pollUnsafe() === undefined) {
+      child.holder = this.holderOf(spec)
+      child.holder.adopt(spec.id, fiber)
+    }
     fiber.addObserver(() => this.gone(child))
   }
 
-  private branchOf({ under }: ChildSpec): Branch {
-    this.root ??= new Branch(this.options.name, this.runFork)
-    return under.reduce((branch, name) => branch.branch(name), this.root)
+  private holderOf({ under }: ChildSpec): Holder {
+    this.root ??= new Holder(this.options.name, this.runFork)
+    return under.reduce<Holder>((holder, name) => holder.branch(name), this.root)
   }
 
   /** The fibers that run now, from the root down. */
@@ -103,9 +107,7 @@ export class Supervisor {
   /** Ends the branches that hold nothing: what comes next under their names starts them again. */
   trim(): void {
     this.root?.trim()
-    if (this.root?.isEmpty !== true) return
-    this.root.fiber.interruptUnsafe()
-    this.root = undefined
+    if (this.root?.isEmpty === true) this.root = undefined
   }
 
   private supervised(child: Child, body: Effect.Effect<void, unknown>): Effect.Effect<void> {
@@ -151,6 +153,7 @@ export class Supervisor {
   }
 
   private gone(child: Child): void {
+    if (child.fiber !== undefined) child.holder?.release(child.spec.id, child.fiber)
     if (this.children.get(child.spec.id) !== child) return
     this.children.delete(child.spec.id)
     this.options.onEnd?.(child.spec)
@@ -168,25 +171,29 @@ export class Supervisor {
     // A child that stops itself while it is being started has no fiber yet.
     await undefined
     if (child.fiber === undefined) return
-    await this.interrupted(child.fiber, child.spec.shutdownMs)
+    await this.over(Fiber.interrupt(child.fiber), child.spec.shutdownMs)
     this.gone(child)
   }
 
   /** Interrupts a branch with everything below it: one interruption for all of its children. */
   stopUnder(path: ReadonlyArray<string>): Promise<void> {
     const children = [...this.children.values()].filter(({ spec }) => path.every((name, at) => spec.under[at] === name))
-    const above = path.slice(0, -1).reduce<Branch | undefined>((branch, name) => branch?.branch(name), this.root)
+    const above = path.slice(0, -1).reduce<Holder | undefined>((holder, name) => holder?.branch(name), this.root)
     const branch = above?.detach(path.at(-1) ?? "")
     if (branch === undefined) return Promise.resolve()
     const withinMs = Math.max(0, ...children.map(({ spec }) => spec.shutdownMs))
     // A child that stops its own branch while it is being started is not a part of it yet.
-    const ending = Promise.resolve().then(() => this.interrupted(branch.fiber, withinMs))
+    const ending = Promise.resolve().then(() => {
+      const { workers } = branch
+      branch.fiber.interruptUnsafe()
+      return this.over(Fiber.awaitAll(workers), withinMs)
+    })
     for (const child of children) child.stopped ??= ending.then(() => this.gone(child))
     return ending
   }
 
-  private async interrupted(fiber: Fiber.Fiber<unknown>, withinMs: number): Promise<void> {
-    const wait = Effect.timeoutOption(Fiber.interrupt(fiber), withinMs)
+  private async over(ending: Effect.Effect<unknown>, withinMs: number): Promise<void> {
+    const wait = Effect.timeoutOption(ending, withinMs)
     await Effect.runPromise(Fiber.join(this.runFork(wait)))
   }
 

@@ -29,9 +29,10 @@ const printFibers = async (
   const fibers = await client.call("server.fibers", {})
   const { items, left_out: leftOut } = fibers
   answer(fibers, () => {
-    const lines = items.map(
-      ({ depth, fiber_id: id, name }) => `${"  ".repeat(depth)}${oneLine(name)} ${terminal.paint("quiet", `#${id}`)}\n`
-    )
+    const lines = items.map(({ depth, fiber_id: id, name }) => {
+      const number = id === undefined ? "" : ` ${terminal.paint("quiet", `#${id}`)}`
+      return `${"  ".repeat(depth)}${oneLine(name)}${number}\n`
+    })
     const rest = leftOut > 0 ? [`${leftOut} more fibers are not shown\n`] : []
     return lines.length === 0 ? "no conversation is at work\n" : [...lines, ...rest].join("")
   })

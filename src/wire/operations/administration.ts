@@ -71,7 +71,7 @@ export const administrationOperations = [
     input: {},
     /** A tree in reading order: whatever is deeper belongs to the nearest item above that is not. */
     answer: Struct({
-      items: List(Struct({ depth: Count, fiber_id: Count, name: Text })),
+      items: List(Struct({ depth: Count, fiber_id: optional(Count), name: Text })),
       left_out: Count
     }),
     about:

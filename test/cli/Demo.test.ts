@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { compare } from "#src/cli/demo/Compare.ts"
 import { make as makeDemo } from "#src/cli/verbs/demo.ts"
 import { recordingTerminal } from "../support/terminal.ts"
@@ -157,10 +157,17 @@ describe("a demo that cannot work", () => {
   })
 
   it("ends in good order when interrupted", async () => {
-    const before = readdirSync(tmpdir()).filter((name) => name.startsWith("echs-demo-"))
-    const run = await runDemo(misbehaving("setInterval(() => {}, 1000)"), { interruptAfterMs: 200 })
-    expect(run).toMatchObject({ code: 130, output: "" })
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith("echs-demo-"))).toEqual(before)
+    // A place of its own: other files run demos at the same time.
+    const place = mkdtempSync(join(tmpdir(), "echs-interrupted-"))
+    vi.stubEnv("TMPDIR", place)
+    try {
+      const run = await runDemo(misbehaving("setInterval(() => {}, 1000)"), { interruptAfterMs: 200 })
+      expect(run).toMatchObject({ code: 130, output: "" })
+      expect(readdirSync(place)).toEqual([])
+    } finally {
+      vi.unstubAllEnvs()
+      rmSync(place, { recursive: true, force: true })
+    }
   })
 
   it("refuses an option it does not have", async () => {

@@ -11,6 +11,7 @@ import { put } from "../support/extended.ts"
 import { type Play, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
+import { freely } from "../support/worlds.ts"
 
 let directory = ""
 let running: ServerProcess | undefined
@@ -49,7 +50,7 @@ const begin = async (play: Play, hooks?: ReadonlyArray<object>): Promise<Talk> =
   put(scenario, scenarios({ it: [step(1, play), step(2, say(done)), step(3, say(done))] })["it"] as object)
   const opened = await open(data)
   const { socket } = opened
-  const id = await socket.create({ workspace, model: `scripted/${scenario}`, policy: { mode: "full_access" } })
+  const id = await socket.create({ workspace, model: `scripted/${scenario}`, ...freely })
   await socket.ok("subscribe", { conversation_id: id })
   await socket.ok("message.post", { conversation_id: id, content: "go" })
   return { data, workspace, id, ...opened }

@@ -45,7 +45,7 @@ export class Connection {
   private readonly host: ConnectionHost
   private principal: Principal | undefined
   private subscriptions: Subscriptions | undefined
-  private readonly cancelHello: Cancel
+  private cancelHello: Cancel | undefined
   private malformed = 0
   private stopCounting: (() => void) | undefined
   private inFlight = 0
@@ -131,7 +131,7 @@ export class Connection {
   }
 
   private closed(): void {
-    this.cancelHello()
+    this.cancelHello?.()
     this.subscriptions?.closeAll()
     this.host.onClosed(this)
   }
@@ -232,7 +232,9 @@ export class Connection {
       this.countMalformed(id, { code: "bad_request", message: "this server speaks protocol 1" })
       return
     }
-    this.cancelHello()
+    // A connection may last for days: nothing of the wait is kept for it.
+    this.cancelHello?.()
+    this.cancelHello = undefined
     this.stopCounting?.()
     this.stopCounting = undefined
     this.host.onKnown(this.stream)

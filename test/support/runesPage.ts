@@ -6,12 +6,12 @@ const row = ({ kind, meaning, runeClass, views, visibility }: (typeof definition
 
 export const runesPage = (): string =>
   [
-    "# Kinds of runes",
+    "# Rune kinds",
     "",
-    "Every kind that this version writes, from `src/rune/kinds/`. `npm run schemas` writes this page; the payloads are in",
-    "`schemas/rune/`. The class says how storage treats a rune: a `delta` is dropped once a later rune repeats it,",
-    "`superseding` repeats deltas, `terminal` ends something and may use the reserve of a full disk. The views are what is",
-    "derived from the kind: rows of listings (`catalog`), the two event streams, and traces.",
+    "Every kind that this version writes, from `src/rune/kinds/`. `npm run schemas` generates this page; the payload schemas",
+    "are in `schemas/rune/`. The class defines how a rune is stored: a `delta` is dropped once a later rune repeats its",
+    "content, `superseding` repeats deltas, `terminal` ends something and may use the reserved space of a full disk. The",
+    "views are derived from the kind: rows of listings (`catalog`), the two event streams, and traces.",
     "",
     "| kind | meaning | visible to | class | views |",
     "|---|---|---|---|---|",

@@ -3,6 +3,7 @@
  * a day. Beyond what it can hold in a day a new key is refused: a command that is not
  * taken is safer than one whose repetition would be taken again.
  */
+import { elementAt } from "../rune/Elements.ts"
 import { limits } from "./MachineLimits.ts"
 import type { Outcome } from "./State.ts"
 
@@ -25,6 +26,6 @@ export const outcomesBeyond = (outcomes: ReadonlyArray<Pick<Outcome, "key">>, ke
   let bytes = outcomes.reduce((sum, outcome) => sum + bytesOf(outcome.key), bytesOf(key))
   let count = 0
   for (; bytes > limits.idempotencyBytesMax && count < outcomes.length; count += 1)
-    bytes -= bytesOf(outcomes[count]!.key)
+    bytes -= bytesOf(elementAt(outcomes, count).key)
   return count
 }

@@ -165,5 +165,5 @@ export const withRetryDefaults = (config: ConversationConfig, defaults: RetryDef
 export const llmRetryDelayMs = (retry: number): number => {
   const { llmRetryDelayMsMax: longest, llmRetryDelaysMs: listed } = limits
   const beyond = retry - listed.length
-  return listed[retry - 1] ?? Math.min(longest, listed.at(-1)! * 2 ** Math.min(beyond, 30))
+  return listed[retry - 1] ?? Math.min(longest, (listed.at(-1) ?? longest) * 2 ** Math.min(beyond, 30))
 }

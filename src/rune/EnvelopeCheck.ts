@@ -32,7 +32,7 @@ for (const digit of "0123456789abcdef") isDigit[digit.charCodeAt(0)] = 1
 const isRuneId = (input: unknown): boolean => {
   if (typeof input !== "string" || input.length !== 20 || !input.startsWith("run_")) return false
   let all = 1
-  for (let at = 4; at < 20; at++) all &= isDigit[input.charCodeAt(at)]!
+  for (let at = 4; at < 20; at++) all &= isDigit[input.charCodeAt(at)] ?? 0
   return all === 1
 }
 

@@ -36,19 +36,19 @@ class Pool {
   }
 }
 
-const high = (byte: number): number => digits[byte >> 4]!
-const low = (byte: number): number => digits[byte & 15]!
+const high = (byte: number): number => digits[byte >> 4] ?? 0
+const low = (byte: number): number => digits[byte & 15] ?? 0
 
 /** Written out, because a list of codes would take longer than all the rest. */
 const runeIdOf = (bytes: Uint8Array, at: number): string => {
-  const a = bytes[at]!
-  const b = bytes[at + 1]!
-  const c = bytes[at + 2]!
-  const d = bytes[at + 3]!
-  const e = bytes[at + 4]!
-  const f = bytes[at + 5]!
-  const g = bytes[at + 6]!
-  const h = bytes[at + 7]!
+  const a = bytes[at] ?? 0
+  const b = bytes[at + 1] ?? 0
+  const c = bytes[at + 2] ?? 0
+  const d = bytes[at + 3] ?? 0
+  const e = bytes[at + 4] ?? 0
+  const f = bytes[at + 5] ?? 0
+  const g = bytes[at + 6] ?? 0
+  const h = bytes[at + 7] ?? 0
   return String.fromCharCode(
     114,
     117,

@@ -2,6 +2,7 @@
  * The registry of every kind of rune. Adding a kind means adding it to its family file; the
  * compiler then names every table that has to know it.
  */
+import { mappedTo } from "./Elements.ts"
 import type { KindDefinition, PayloadSchema, View } from "./KindDefinition.ts"
 import { agentKinds } from "./kinds/agent.ts"
 import { harnessKinds } from "./kinds/harness.ts"
@@ -50,4 +51,4 @@ export const isKind = (kind: string): kind is Kind => byKind.has(kind)
 /** The definition of a kind known to this build, or nothing. */
 export const lookup = (kind: string): AnyDefinition | undefined => byKind.get(kind)
 
-export const definitionOf = (kind: Kind): AnyDefinition => byKind.get(kind)!
+export const definitionOf = (kind: Kind): AnyDefinition => mappedTo(byKind, kind)

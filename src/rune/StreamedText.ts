@@ -177,7 +177,7 @@ export class StreamedText {
       putInteger(template.front, template.timeAt, rune.ts_ms)
       template.timeMs = rune.ts_ms
     }
-    for (let at = 0; at < HEAD.length; at++) buffer[start + at] = HEAD[at]!
+    for (let at = 0; at < HEAD.length; at++) buffer[start + at] = HEAD[at] ?? 0
     const front = putInteger(buffer, start + HEAD.length, rune.event_id)
     buffer.set(template.front, front)
     const runeId = front + BEFORE_RUNE_ID.length

@@ -51,13 +51,15 @@ const amount = (name: string, text: string | undefined): number | undefined => {
   return value
 }
 
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+const isUnit = (unit: string): unit is keyof typeof unitMs => Object.hasOwn(unitMs, unit)
 
 const timeMs = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const [, digits = "", unit = ""] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? []
-  if (digits === "") throw new UsageError(`--${name} must be a number, 1 or greater, followed by s, m, h or d`)
-  return Number(digits) * unitMs[unit]!
+  if (!isUnit(unit)) throw new UsageError(`--${name} must be a number, 1 or greater, followed by s, m, h or d`)
+  return Number(digits) * unitMs[unit]
 }
 
 type Given<Fields> = { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }

@@ -32,7 +32,7 @@ const planOf = (directory: string, { problems }: VerifyReport): RepairPlan => {
   return {
     journal: problems.some(({ file }) => file === `${directory}/journal` || file.startsWith(`${directory}/journal/`)),
     manifest: problems.some(({ file }) => file.startsWith(`${directory}/manifest.`)),
-    logs: [...new Set(inLogs.map(({ log }) => log!))].sort()
+    logs: [...new Set(inLogs.flatMap(({ log }) => log ?? []))].sort()
   }
 }
 

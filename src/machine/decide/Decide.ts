@@ -3,6 +3,7 @@
  * total: no clock, no randomness, no I/O. A command that comes with a key it came
  * with before is answered with its first outcome.
  */
+import { elementAt } from "../../rune/Elements.ts"
 import type { RuneDraft } from "../../rune/Rune.ts"
 import type { Command } from "../Command.ts"
 import { isExpired, outcomesBeyond } from "../Idempotency.ts"
@@ -60,7 +61,7 @@ const keysFull = (state: ConversationState, { key }: Idempotency, atMs: number):
   if (outcomesBeyond(state.outcomes, key) === 0) return undefined
   const kept = state.outcomes.filter((outcome) => !isExpired(outcome, atMs))
   if (outcomesBeyond(kept, key) === 0) return undefined
-  const retryAfterMs = kept[0]!.ts_ms + limits.idempotencyTtlMs - atMs
+  const retryAfterMs = elementAt(kept, 0).ts_ms + limits.idempotencyTtlMs - atMs
   const message = `${kept.length} commands with keys came within a day, and no further key can be remembered; send it without a key, or in ${Math.ceil(retryAfterMs / 1000)} s`
   return { code: "limit_exceeded", message, data: { retry_after_ms: retryAfterMs } }
 }

@@ -2,6 +2,7 @@
  * Signs that a goal, or an agent that works for one, goes round in circles. Each has
  * a name of its own, which is the reason the log gives for the stop.
  */
+import { elementAt } from "../../rune/Elements.ts"
 import { canonicalJson } from "../Canonical.ts"
 import { limits } from "../MachineLimits.ts"
 import type { AgentState, CallRecord, ConversationState, PlanState } from "../State.ts"
@@ -85,7 +86,7 @@ const sameCalls = (agent: AgentState): number => {
   let newest: CallRecord | undefined
   let same = 0
   for (let index = agent.transcript.length - 1; index >= 0; index--) {
-    const item = agent.transcript[index]!
+    const item = elementAt(agent.transcript, index)
     if (item.type === "note" || (item.type === "assistant" && item.rerun === true)) continue
     if (item.type !== "assistant") return same
     for (const call of item.calls.toReversed()) {

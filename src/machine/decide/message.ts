@@ -91,7 +91,8 @@ const partsOf = (content: Content): ReadonlyArray<ContentPart> =>
 
 /** One input out of several: text is joined, anything else keeps its parts. */
 export const mergeInputs = (inputs: ReadonlyArray<Content>): Content => {
-  if (inputs.length === 1) return inputs[0]!
+  const [first, ...more] = inputs
+  if (first !== undefined && more.length === 0) return first
   return inputs.every((input) => typeof input === "string") ? inputs.join("\n\n") : inputs.flatMap(partsOf)
 }
 

@@ -56,7 +56,8 @@ const remember = (state: MutableConversation, rune: AnyRune, key: string): void 
     last.agent_id ??= rune.agent_id ?? null
     return
   }
-  if (state.outcomes.length > 0 && isExpired(state.outcomes[0]!, rune.ts_ms)) {
+  const [oldest] = state.outcomes
+  if (oldest !== undefined && isExpired(oldest, rune.ts_ms)) {
     state.outcomes = state.outcomes.filter((outcome) => !isExpired(outcome, rune.ts_ms))
   }
   // Only in a log of somebody else: ours takes no command that would not fit.

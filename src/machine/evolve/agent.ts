@@ -77,7 +77,8 @@ const retire = (state: MutableConversation, agent: MutableAgent): void => {
   state.calls = state.calls.filter((call) => call.agent_id !== agent.agent_id)
   const isOver = ({ status }: MutableAgent): boolean => status === "terminated" || status === "failed"
   const ended = state.agents.filter((one) => isOver(one) && !isRoot(one))
-  if (ended.length > limits.endedAgentsMax) forget(state, ended[0]!)
+  const [oldest] = ended
+  if (oldest !== undefined && ended.length > limits.endedAgentsMax) forget(state, oldest)
 }
 
 /** What it used still counts for whoever spawned it, and so do those that it spawned. */

@@ -87,7 +87,7 @@ export const checkReplay = (runes: ReadonlyArray<AnyRune>, options: ReplayOption
   for (const rune of runes) checker.add(rune)
   const { hash, violations } = checker.finish()
   if (canonicalHash(fold(runes, options.conversation_id)) === hash) return { hash, violations }
-  const head = runes.at(-1)!.event_id
+  const head = runes.at(-1)?.event_id ?? 0
   const differs: Violation = { invariant: "INV-REPLAY-DETERMINISTIC", event_id: head, detail: "two folds differ" }
   return { hash, violations: [differs, ...violations] }
 }

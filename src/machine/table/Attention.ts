@@ -92,4 +92,4 @@ const toolSignals: Readonly<Record<string, AttentionSignal>> = {
 
 /** What the start of a tool means for a person. */
 export const signalOfTool = (toolName: string): AttentionSignal =>
-  Object.hasOwn(toolSignals, toolName) ? toolSignals[toolName]! : "tool_start_other"
+  (Object.hasOwn(toolSignals, toolName) ? toolSignals[toolName] : undefined) ?? "tool_start_other"

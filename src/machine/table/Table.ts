@@ -3,6 +3,7 @@
  * included; leaving one out does not compile. A cell says where it lands and which
  * runes it writes; the landing of those runes, folded, is the same status.
  */
+import { valueAt } from "../../rune/Elements.ts"
 import type { RuneDraft } from "../../rune/Rune.ts"
 
 export interface Tagged {
@@ -42,7 +43,7 @@ export const decideIn = <Status extends string, Command extends Tagged>(
 ): Decision<Status> => {
   // The one widening: a row is keyed by the tag that `command` carries.
   const row = machine.table[status] as Readonly<Record<string, Cell<Status, Command>>>
-  const cell = row[command._tag]!
+  const cell = valueAt(row, command._tag)
   return cell === "refuse"
     ? { _tag: "Refused", machine: machine.name, status, command: command._tag }
     : { _tag: "Accepted", to: cell.to, runes: cell.runes(command) }

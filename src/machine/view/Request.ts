@@ -4,7 +4,9 @@
  * Every call in the list has its output and every output its call, whatever the
  * log went through; anything else would make a provider refuse the conversation.
  */
+
 import { attachmentText, contentText } from "../../rune/Content.ts"
+import { mappedTo } from "../../rune/Elements.ts"
 import type { AgentId, CallId } from "../../rune/Ids.ts"
 import type { Attachment, Content, ErrorInfo } from "../../rune/kinds/shared.ts"
 import type { ToolResultStatus } from "../../rune/kinds/tool.ts"
@@ -134,7 +136,7 @@ const SUMMARY = "Summary of the conversation so far"
 const callPart = (assembly: Assembly, record: CallRecord, native: Native): AssistantPart => ({
   type: "tool_call",
   call_id: record.call_id,
-  wire_call_id: assembly.wireIds.get(record.call_id)!,
+  wire_call_id: mappedTo(assembly.wireIds, record.call_id),
   tool_name: record.tool_name,
   arguments: record.arguments,
   ...(native === undefined ? {} : { native })
@@ -179,7 +181,8 @@ const addAssistant = (assembly: Assembly, entry: AssistantEntry): void => {
   assembly.messages.push({ role: "assistant", parts })
   for (const part of parts) {
     if (part.type !== "tool_call") continue
-    const record = entry.calls.find((one) => one.call_id === part.call_id)!
+    const record = entry.calls.find((one) => one.call_id === part.call_id)
+    if (record === undefined) continue
     const { call_id: callId, wire_call_id: wireId, tool_name: toolName } = part
     assembly.messages.push({
       role: "tool",

@@ -113,17 +113,15 @@ const modelEffects = (state: ConversationState, agent: AgentState, turn: TurnSta
  * Calls run side by side where that is safe: one that changes something waits for
  * every earlier call, and every later call waits for it.
  */
-const mayRun = (batch: ReadonlyArray<CallState>, index: number): boolean => {
-  const call = batch[index]!
-  return batch.slice(0, index).every((earlier) => !isOpen(earlier) || (!earlier.mutating && !call.mutating))
-}
+const mayRun = (batch: ReadonlyArray<CallState>, call: CallState): boolean =>
+  batch.slice(0, batch.indexOf(call)).every((earlier) => !isOpen(earlier) || (!earlier.mutating && !call.mutating))
 
 /** Whether the calls before this one in its batch let it run. */
 export const mayRunNow = (state: ConversationState, callId: CallId): boolean => {
   const call = callOf(state, callId)
   if (call === undefined) return true
   const batch = state.calls.filter((one) => one.turn_id === call.turn_id)
-  return mayRun(batch, batch.indexOf(call))
+  return mayRun(batch, call)
 }
 
 const awaitApproval = (call: CallState): PendingWork => ({
@@ -141,15 +139,14 @@ interface Work {
   readonly batch: ReadonlyArray<CallState>
 }
 
-const callEffect = (work: Work, index: number): PendingWork | undefined => {
+const callEffect = (work: Work, call: CallState): PendingWork | undefined => {
   const { state, agent, turn, batch } = work
-  const call = batch[index]!
   const id = { call_id: call.call_id }
   if (call.status === "awaiting_approval") return awaitApproval(call)
   if (call.status === "pending_call") {
     return isHeld(state) ? undefined : { _tag: "RouteTool", ...inTurn(agent, turn, `route ${call.call_id}`), ...id }
   }
-  if (call.status !== "executing" || !mayRun(batch, index)) return undefined
+  if (call.status !== "executing" || !mayRun(batch, call)) return undefined
   const target = turn.retry?.target
   const isHeldBack = target?.type === "tool" && target.call_id === call.call_id
   if (isHeldBack || (isHeld(state) && call.attempt === 0)) return undefined
@@ -159,7 +156,7 @@ const callEffect = (work: Work, index: number): PendingWork | undefined => {
 }
 
 const callEffects = (work: Work): ReadonlyArray<PendingWork> =>
-  work.batch.flatMap((_, index) => callEffect(work, index) ?? [])
+  work.batch.flatMap((call) => callEffect(work, call) ?? [])
 
 const batchEffects = (work: Work): ReadonlyArray<PendingWork> => {
   const { agent, turn, batch } = work

@@ -39,7 +39,7 @@ const advance = (
       return isReached
     })
   }
-  return reached.map((_, index) => index > 0 && reached[index - 1] === true && matchesName(part, parts[index - 1]!))
+  return [false, ...parts.map((name, index) => reached[index] === true && matchesName(part, name))]
 }
 
 const partsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "")

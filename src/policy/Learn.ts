@@ -1,7 +1,9 @@
 // What a permission that outlives its call is written down as. It is bound to what the arguments mean: the parsed
 // command, the paths, the host; to the workspace it was given in; and for a tool that is not ours to what that tool says
 // it is. What cannot be bound cannot be learnt.
+
 import { unknownDefinition } from "../contract/ToolAccess.ts"
+import { elementAt } from "../rune/Elements.ts"
 import type { Facts } from "./Match.ts"
 import { isInWorkspace } from "./Match.ts"
 import type { Rule } from "./Rule.ts"
@@ -18,7 +20,7 @@ const words = (command: SimpleCommand): ReadonlyArray<string> => command.map(exa
 const commandPattern = ({ commands, operators }: CommandLine): NonNullable<Rule["command"]> => {
   const [first, ...rest] = commands
   if (rest.length === 0) return words(first)
-  return [words(first), ...rest.flatMap((command, index) => [operators[index]!, words(command)])]
+  return [words(first), ...rest.flatMap((command, index) => [elementAt(operators, index), words(command)])]
 }
 
 const hasPattern = (path: string): boolean => /[*?]/.test(path)

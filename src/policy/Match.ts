@@ -1,5 +1,6 @@
 // Whether a rule is about a call. A rule that allows must cover all the call would do; a rule that stops it needs only
 // one thing in common with it, and where that cannot be told the answer is "unsure", which nobody may take for a no.
+import { elementAt } from "../rune/Elements.ts"
 import { absolutePath, isInside, matchesHost, matchesName, matchesPath, mayMatchBelow } from "./Glob.ts"
 import type { PolicyQuestion } from "./PolicyPort.ts"
 import { lineOf, patternsOf, type Rule } from "./Rule.ts"
@@ -32,9 +33,9 @@ const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "https:": 
 export const placeOf = (url: string): Place | undefined => {
   if (!URL.canParse(url)) return undefined
   const { hostname, port, protocol } = new URL(url)
-  const isKnown = Object.hasOwn(defaultPorts, protocol)
-  if (!isKnown || hostname === "") return undefined
-  return { host: hostname.replace(/\.$/, ""), port: port === "" ? defaultPorts[protocol]! : Number(port) }
+  const usual = Object.hasOwn(defaultPorts, protocol) ? defaultPorts[protocol] : undefined
+  if (usual === undefined || hostname === "") return undefined
+  return { host: hostname.replace(/\.$/, ""), port: port === "" ? usual : Number(port) }
 }
 
 export const factsOf = (question: PolicyQuestion): Facts => {
@@ -59,7 +60,7 @@ const matchesArguments = (patterns: ReadonlyArray<string>, words: ReadonlyArray<
   const isOpen = patterns.at(-1) === "**"
   const fixed = isOpen ? patterns.slice(0, -1) : patterns
   if (isOpen ? words.length < fixed.length : words.length !== fixed.length) return false
-  return fixed.every((pattern, index) => matchesWord(pattern, words[index]!))
+  return fixed.every((pattern, index) => matchesWord(pattern, elementAt(words, index)))
 }
 
 /** A program without a directory is the one that is found by its name, and no other. */
@@ -87,12 +88,14 @@ const commandApplies = (rule: Rule, { command, isSimple: isAllSimple, question }
   const isWholeLine =
     commands.length === wanted.commands.length && operators.every((one, index) => one === wanted.operators[index])
   if (rule.decision === "allow") {
-    return isWholeLine && commands.every((one, index) => matchesExactly(wanted.commands[index]!, one)) ? "yes" : "no"
+    return isWholeLine && commands.every((one, index) => matchesExactly(elementAt(wanted.commands, index), one))
+      ? "yes"
+      : "no"
   }
   const stops =
     wanted.commands.length === 1
-      ? commands.some((one) => matchesAnywhere(wanted.commands[0]!, one))
-      : isWholeLine && commands.every((one, index) => matchesAnywhere(wanted.commands[index]!, one))
+      ? commands.some((one) => matchesAnywhere(elementAt(wanted.commands, 0), one))
+      : isWholeLine && commands.every((one, index) => matchesAnywhere(elementAt(wanted.commands, index), one))
   if (stops) return "yes"
   if (!isAllSimple) return "unsure"
   const isMeant = commands.some((one) => wanted.commands.some((pattern) => isSameProgram(pattern, one)))

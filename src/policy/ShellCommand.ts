@@ -1,6 +1,7 @@
 // Reads a shell command line as far as it says exactly what will run: words, quotes, and the operators between
 // commands. Everything whose meaning depends on more than the text itself (variables, substitutions, patterns of file
 // names, files written to, definitions) is not understood, and says why; nothing is ever guessed.
+import { elementAt, valueAt } from "../rune/Elements.ts"
 import { policyLimits } from "./PolicyLimits.ts"
 
 export const operators = ["&&", "||", ";", "|"] as const
@@ -67,7 +68,7 @@ const isInvisible = (code: number): boolean =>
 
 const hasInvisible = (text: string): boolean => {
   if (/^[\t\n\x20-\x7e]*$/.test(text)) return false
-  for (const character of text) if (isInvisible(character.codePointAt(0)!)) return true
+  for (const character of text) if (isInvisible(character.codePointAt(0) ?? 0)) return true
   return false
 }
 
@@ -104,7 +105,7 @@ class Scanner {
   }
 
   private get current(): Array<string> {
-    return this.commands.at(-1)!
+    return elementAt(this.commands, this.commands.length - 1)
   }
 
   private skipBlanks(): void {
@@ -147,7 +148,7 @@ class Scanner {
   }
 
   private piece(): string {
-    const character = this.text[this.at]!
+    const character = this.text.charAt(this.at)
     this.at += 1
     if (character === "'") return this.singleQuoted()
     if (character === '"') return this.doubleQuoted()
@@ -186,7 +187,7 @@ class Scanner {
       this.at += 1
       if (character === undefined) throw new Unreadable("a quote is not closed")
       if (character === '"') return value
-      if (character === "$" || character === "`") throw new Unreadable(special[character]!)
+      if (character === "$" || character === "`") throw new Unreadable(valueAt(special, character))
       value += character === "\\" ? this.escapedInQuotes() : character
     }
   }

@@ -1,9 +1,11 @@
 // Files that lie among the system and the runtimes but are not for everybody: a key in /etc that belongs to whoever
 // runs the server. The kernel would let a command read it, for the command is the same user. They are looked for at the
 // start and again from time to time, without holding anybody up, and hidden like everything else that is not needed.
+
 import type { Dirent } from "node:fs"
 import { lstat, readdir } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { elementAt } from "../rune/Elements.ts"
 import { type FileFacts, factsOf } from "./Handle.ts"
 import { type Mount, visibleKind } from "./Places.ts"
 import { sandboxLimits } from "./SandboxLimits.ts"
@@ -54,21 +56,22 @@ interface Found {
 const search = async (places: ReadonlyArray<string>, searchedMax: number): Promise<Found> => {
   const privates: Array<Private> = []
   const directories = new Map<string, Private>()
-  const open: Array<string> = []
+  const open: Array<Private> = []
   const enter = ({ found, isOpen, seen: one }: Look): void => {
     if (found !== undefined) privates.push(found)
     if (!isOpen || one === undefined) return
     directories.set(one.at, one)
-    open.push(one.at)
+    open.push(one)
   }
   for (const one of await Promise.all(places.map(look))) enter(one)
   let at = 0
   for (let seen = 0; at < open.length && seen < searchedMax; at++) {
-    const paths = (await entriesOf(open[at]!)).map(({ name }) => join(open[at]!, name))
+    const directory = elementAt(open, at).at
+    const paths = (await entriesOf(directory)).map(({ name }) => join(directory, name))
     seen += paths.length
     for (const one of await Promise.all(paths.map(look))) enter(one)
   }
-  return { privates, directories, unsearched: open.slice(at).map((path) => directories.get(path)!) }
+  return { privates, directories, unsearched: open.slice(at) }
 }
 
 const depthOf = ({ at }: Private): number => at.split("/").length

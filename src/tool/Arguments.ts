@@ -1,6 +1,8 @@
 // Checks the arguments of a call against the JSON Schema of its tool. Schemas come from anywhere: one that cannot be
 // compiled, is too large or wants to do more than describe is set aside, and only the outer shape is checked then.
+
 import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js"
+import { dropOldest } from "../rune/Elements.ts"
 import type { Input, Tool } from "./Tool.ts"
 import { limits } from "./ToolLimits.ts"
 
@@ -131,7 +133,7 @@ export const makeArgumentCheck = (): ArgumentCheck => {
     const check = checks.get(parameters) ?? contained(compile(isForeign ? foreign : own, parameters, { isForeign }))
     checks.delete(parameters)
     checks.set(parameters, check)
-    if (checks.size > limits.schemasMax) checks.delete(checks.keys().next().value!)
+    if (checks.size > limits.schemasMax) dropOldest(checks)
     return check
   }
 

@@ -1,6 +1,7 @@
 // All tools as one port: finds the tool of a call among the sources, checks its arguments, asks the policy, shows a
 // person what would happen, runs it and keeps its output within bounds. Where a call runs and what it may reach is
 // decided once per start; the record of the start and the run itself use the same decision.
+
 import { Readable } from "node:stream"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -12,6 +13,7 @@ import { errorInfo } from "../machine/ErrorTable.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import type { Evaluate, PolicyQuestion, PolicyVerdict } from "../policy/PolicyPort.ts"
+import { dropOldest } from "../rune/Elements.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import type { ProgressStream, SandboxInfo, ShownAs } from "../rune/kinds/tool.ts"
@@ -137,7 +139,7 @@ class Router implements ToolPort {
     if (tool === undefined) return { level: "none" }
     const verdict = this.evaluate(state, call, tool)
     this.decided.set(keyOf(state, call, { attempt: call.attempt + 1 }), verdict)
-    if (this.decided.size > limits.decisionsMax) this.decided.delete(this.decided.keys().next().value!)
+    if (this.decided.size > limits.decisionsMax) dropOldest(this.decided)
     const info = this.sandboxOf(state, tool, call, verdict)
     const isUnasked = verdict.verdict === "allow" && call.approval === null
     return isUnasked ? { ...info, allowed_by: verdict.reason } : info

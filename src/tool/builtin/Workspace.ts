@@ -2,9 +2,11 @@
 // opened relative to the directory before it and never through a link; links are read and walked the same way, so none
 // can lead out, however often they are swapped meanwhile. Where the system has no such handles, paths are checked before
 // and after instead.
+
 import { constants, existsSync, type Stats } from "node:fs"
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { isAbsolute, join, relative, sep } from "node:path"
+import { elementAt } from "../../rune/Elements.ts"
 import type { WorkspaceCheck, WorkspaceChoice } from "../../sandbox/WorkspaceCheck.ts"
 import { ToolFailure } from "./BuiltinErrors.ts"
 import { builtinLimits } from "./BuiltinLimits.ts"
@@ -125,7 +127,7 @@ class Walk {
   }
 
   private get current(): Step {
-    return this.steps.at(-1)!
+    return elementAt(this.steps, this.steps.length - 1)
   }
 
   private get isLast(): boolean {
@@ -140,7 +142,7 @@ class Walk {
 
   private async leave(): Promise<void> {
     if (this.steps.length === 1) throw outside(this.path)
-    await this.steps.pop()!.release()
+    await this.steps.pop()?.release()
   }
 
   /** Takes one part; the answer when it was the last. */

@@ -2,6 +2,7 @@
 // events; another stream, where the server offers one, brings what it says by itself. A stream that breaks off is taken
 // up from its last event. Redirects are not followed: what was configured is what is spoken to.
 
+import { textBefore } from "../../rune/Elements.ts"
 import { bodyText, serverEvents } from "./EventStream.ts"
 import { inDoubt, McpError } from "./McpErrors.ts"
 import { mcpLimits } from "./McpLimits.ts"
@@ -35,7 +36,9 @@ const wasNeverSent = (cause: unknown): boolean =>
   beforeConnection.test(String((cause as { readonly code?: unknown } | null | undefined)?.code))
 
 const mediaTypeOf = (response: Response): string =>
-  (response.headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase()
+  textBefore(response.headers.get("content-type") ?? "", ";")
+    .trim()
+    .toLowerCase()
 
 class HttpTransport implements Transport {
   private readonly options: HttpOptions

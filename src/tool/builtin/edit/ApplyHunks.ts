@@ -1,5 +1,6 @@
 // Puts hunks into a text. A hunk goes where its old lines are: at the line it names, or else at the nearest place that has
 // them; space at the end of lines may differ. One that fits nowhere is told with the first line that differs.
+import { elementAt } from "../../../rune/Elements.ts"
 import { endsWithCrLf } from "../files/TextFile.ts"
 import { type Hunk, type HunkLine, withoutReturn } from "./Patch.ts"
 
@@ -13,7 +14,9 @@ const exactly: Same = (left, right) => left === right
 const butForTheEnd: Same = (left, right) => left.trimEnd() === right.trimEnd()
 
 const matchesAt = (lines: ReadonlyArray<string>, at: number, wanted: ReadonlyArray<string>, same: Same): boolean =>
-  at >= 0 && at + wanted.length <= lines.length && wanted.every((text, index) => same(lines[at + index]!, text))
+  at >= 0 &&
+  at + wanted.length <= lines.length &&
+  wanted.every((text, index) => same(elementAt(lines, at + index), text))
 
 /** The nearest place to the expected one, from the cursor on. */
 const nearest = (
@@ -47,7 +50,7 @@ const problemOf = (lines: ReadonlyArray<string>, hunk: Hunk, expected: number): 
   const there = lines[at + wrong]
   const found =
     there === undefined ? `the file ends before line ${at + wrong + 1}` : `line ${at + wrong + 1} is ${quoted(there)}`
-  return `${hunk.header}: ${found}, the patch has ${quoted(wanted[wrong]!)}`
+  return `${hunk.header}: ${found}, the patch has ${quoted(elementAt(wanted, wrong))}`
 }
 
 class Application {
@@ -115,7 +118,7 @@ const freshLines = (lines: ReadonlyArray<string>, at: number, body: ReadonlyArra
   return body.flatMap(({ mark, text }) => {
     if (mark === "+") return [text]
     old += 1
-    return mark === " " ? [lines[old - 1]!] : []
+    return mark === " " ? [elementAt(lines, old - 1)] : []
   })
 }
 

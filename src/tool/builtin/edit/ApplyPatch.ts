@@ -101,8 +101,9 @@ const planOf = async (workspace: Workspace, given: PatchInput): Promise<Readonly
 }
 
 const write = async (workspace: Workspace, { after, before, path }: Planned): Promise<void> => {
-  if (after === undefined) await removeFile(workspace, path, before!.expected)
-  else {
+  if (after === undefined) {
+    if (before !== undefined) await removeFile(workspace, path, before.expected)
+  } else {
     const bytes = Buffer.from(after, "utf8")
     if (bytes.length > builtinLimits.editBytesMax)
       throw new ToolFailure("too_large", `${path} would have more than ${builtinLimits.editBytesMax} bytes`)

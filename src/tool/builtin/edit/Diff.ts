@@ -1,5 +1,6 @@
 // The difference between two texts as a unified diff, for people who decide about an edit. Finds the fewest changed lines
 // (Myers), and gives up on that where texts differ too much: then what changed is shown as one block.
+import { elementAt } from "../../../rune/Elements.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 
 interface Change {
@@ -39,8 +40,10 @@ const trace = (old: ReadonlyArray<string>, fresh: ReadonlyArray<string>): Readon
     steps.push(reach.slice(most + 1 - edits - 1, most + 1 + edits + 2))
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
       const at = most + 1 + diagonal
-      const down = diagonal === -edits || (diagonal !== edits && reach[at - 1]! < reach[at + 1]!)
-      let x = down ? reach[at + 1]! : reach[at - 1]! + 1
+      const below = reach[at - 1] ?? 0
+      const above = reach[at + 1] ?? 0
+      const down = diagonal === -edits || (diagonal !== edits && below < above)
+      let x = down ? above : below + 1
       while (x < old.length && x - diagonal < fresh.length && old[x] === fresh[x - diagonal]) x += 1
       reach[at] = x
       if (x >= old.length && x - diagonal >= fresh.length) return steps
@@ -55,8 +58,8 @@ const backtrack = (steps: ReadonlyArray<Int32Array>, oldLength: number, newLengt
   let x = oldLength
   let y = newLength
   for (let edits = steps.length - 1; edits > 0; edits -= 1) {
-    const reach = steps[edits]!
-    const at = (diagonal: number): number => reach[diagonal + edits + 1]!
+    const reach = elementAt(steps, edits)
+    const at = (diagonal: number): number => reach[diagonal + edits + 1] ?? 0
     const diagonal = x - y
     const down = diagonal === -edits || (diagonal !== edits && at(diagonal - 1) < at(diagonal + 1))
     const before = down ? diagonal + 1 : diagonal - 1
@@ -131,8 +134,8 @@ const hunkLines = (
   old: ReadonlyArray<string>,
   fresh: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const first = hunk[0]!
-  const last = hunk.at(-1)!
+  const first = elementAt(hunk, 0)
+  const last = elementAt(hunk, hunk.length - 1)
   const before = Math.min(contextLines, first.oldFrom)
   const after = Math.min(contextLines, old.length - last.oldTo)
   const lines: Array<string> = []

@@ -81,9 +81,10 @@ export const readMarked = (lines: PatchLines): ReadonlyArray<FilePatch> => {
       continue
     }
     lines.next()
-    const path = header[2]!.trim()
-    if (header[1] === "Delete") files.push({ type: "delete", path })
-    else files.push(header[1] === "Add" ? readAdded(lines, path) : readUpdated(lines, path))
+    const [, action, name = ""] = header
+    const path = name.trim()
+    if (action === "Delete") files.push({ type: "delete", path })
+    else files.push(action === "Add" ? readAdded(lines, path) : readUpdated(lines, path))
   }
   // The end marker is missing: the patch may have been cut off.
   throw lines.fail(`"*** End Patch" is missing`)

@@ -30,14 +30,14 @@ const unquoted = (name: string): string => {
   const bytes: Array<number> = []
   const body = name.slice(1, -1)
   for (let index = 0; index < body.length; index += 1) {
-    const octal = /^\\([0-7]{3})/.exec(body.slice(index, index + 4))
-    if (octal !== null) {
-      bytes.push(Number.parseInt(octal[1]!, 8))
+    const [, octal] = /^\\([0-7]{3})/.exec(body.slice(index, index + 4)) ?? []
+    if (octal !== undefined) {
+      bytes.push(Number.parseInt(octal, 8))
       index += 3
     } else if (body[index] === "\\") {
       index += 1
       bytes.push(escapes[body[index] ?? ""] ?? 63)
-    } else bytes.push(...Buffer.from(body[index]!, "utf8"))
+    } else bytes.push(...Buffer.from(body.charAt(index), "utf8"))
   }
   return Buffer.from(bytes).toString("utf8")
 }
@@ -105,7 +105,7 @@ const isBodyOver = (lines: PatchLines, isCounted: boolean): boolean => {
 
 const readHunk = (lines: PatchLines): Hunk => {
   const header = withoutReturn(lines.next())
-  const [, oldStart = "0", oldCount = "1", , newCount = "1"] = hunkHeader.exec(header)!
+  const [shown = header, oldStart = "0", oldCount = "1", , newCount = "1"] = hunkHeader.exec(header) ?? []
   const body: Array<HunkLine> = []
   let oldSeen = 0
   let newSeen = 0
@@ -126,7 +126,7 @@ const readHunk = (lines: PatchLines): Hunk => {
   }
   const trimmed = oldSeen > Number(oldCount) ? withoutEmptyTail(body) : body
   return {
-    header: hunkHeader.exec(header)![0],
+    header: shown,
     lines: trimmed,
     oldStart: Number(oldStart),
     anchor: undefined,

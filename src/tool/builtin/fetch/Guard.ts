@@ -51,9 +51,10 @@ const parse = (text: string): URL => {
 /** The parts of an address that can be judged without looking anything up. */
 const judge = (url: URL, text: string): number => {
   const { hostname, password, protocol, username } = url
-  if (!Object.hasOwn(defaultPorts, protocol)) throw new FetchRefused(`only http and https are fetched, not ${protocol}`)
+  const usual = Object.hasOwn(defaultPorts, protocol) ? defaultPorts[protocol] : undefined
+  if (usual === undefined) throw new FetchRefused(`only http and https are fetched, not ${protocol}`)
   if (username !== "" || password !== "") throw new FetchRefused("the address has a name or a password in it")
-  const port = url.port === "" ? defaultPorts[protocol]! : Number(url.port)
+  const port = url.port === "" ? usual : Number(url.port)
   if (!portsServed.has(port)) throw new FetchRefused(`port ${port} is none that pages are fetched from`)
   const isOdd = isIP(hostname) === 4 && writtenHost(text) !== hostname
   if (isOdd) throw new FetchRefused(`the host is the address ${hostname} in another form`)

@@ -56,14 +56,14 @@ const decoded = (text: string): string =>
   text.replaceAll(/&(#\d{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});/g, (whole, name: string) => {
     if (name.startsWith("#x")) return ofCode(Number.parseInt(name.slice(2), 16))
     if (name.startsWith("#")) return ofCode(Number.parseInt(name.slice(1), 10))
-    return Object.hasOwn(entities, name) ? entities[name]! : whole
+    return (Object.hasOwn(entities, name) ? entities[name] : undefined) ?? whole
   })
 
 /** Where the tag that begins here ends: quotes may hide its end. */
 const endOfTag = (html: string, from: number): number => {
   let quote = ""
   for (let at = from; at < html.length; at++) {
-    const character = html[at]!
+    const character = html.charAt(at)
     if (quote !== "") {
       if (character === quote) quote = ""
     } else if (character === '"' || character === "'") quote = character

@@ -57,7 +57,7 @@ const setOf = (body: string): Token => {
 const tokensOf = (pattern: string): ReadonlyArray<Token> => {
   const tokens: Array<Token> = []
   for (let index = 0; index < pattern.length; index += 1) {
-    const char = pattern[index]!
+    const char = pattern.charAt(index)
     const end = char === "[" ? setEnd(pattern, index) : -1
     if (char === "*" || char === "?") tokens.push(char)
     else if (end > 0) {
@@ -65,7 +65,7 @@ const tokensOf = (pattern: string): ReadonlyArray<Token> => {
       index = end
     } else if (char === "\\" && index + 1 < pattern.length) {
       index += 1
-      tokens.push({ one: pattern[index]! })
+      tokens.push({ one: pattern.charAt(index) })
     } else tokens.push({ one: char })
   }
   return tokens
@@ -75,7 +75,7 @@ const matchesToken: Matches<Token, string> = (token, char) => {
   if (token === "?") return true
   if (token === "*") return false
   if ("one" in token) return token.one === char
-  const isIn = token.set.some((range) => range[0]! <= char && char <= range[range.length - 1]!)
+  const isIn = token.set.some((range) => range.charAt(0) <= char && char <= range.charAt(range.length - 1))
   return isIn !== token.negated
 }
 

@@ -1,6 +1,8 @@
 // A page of lines out of any number of bytes: from a line, or from a place inside one, to a limit of lines and of
 // characters. What is before the page is only counted, what is after it is counted as far as that is cheap.
+
 import { StringDecoder } from "node:string_decoder"
+import { elementAt } from "../../../rune/Elements.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import type { ByteSource } from "./Bytes.ts"
 
@@ -62,7 +64,7 @@ const countLines = async (source: ByteSource, from: number, signal: AbortSignal)
     const piece = await source.read(position)
     if (piece.length === 0) return last === newline ? count : count + 1
     for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, at + 1)) count += 1
-    last = piece.at(-1)!
+    last = elementAt(piece, piece.length - 1)
     position += piece.length
   }
 }

@@ -1,5 +1,7 @@
 // Goes through the files of a workspace and matches their lines, one file in memory at a time.
+
 import { open } from "node:fs/promises"
+import { elementAt } from "../../../rune/Elements.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
 import { isBinary } from "../files/Bytes.ts"
@@ -68,13 +70,17 @@ class Scan {
     const { contextLines } = this.request
     let shown = -1
     for (let index = 0; index < lines.length; index += 1) {
-      if (!this.expression.test(withoutReturn(lines[index]!))) continue
+      if (!this.expression.test(withoutReturn(elementAt(lines, index)))) continue
       for (let near = Math.max(shown + 1, index - contextLines); near < index; near += 1)
         this.add(path, lines, near, { isMatch: false })
       if (!this.add(path, lines, index, { isMatch: true })) return false
       shown = index
       const end = Math.min(lines.length - 1, index + contextLines)
-      for (let near = index + 1; near <= end && !this.expression.test(withoutReturn(lines[near]!)); near += 1) {
+      for (
+        let near = index + 1;
+        near <= end && !this.expression.test(withoutReturn(elementAt(lines, near)));
+        near += 1
+      ) {
         this.add(path, lines, near, { isMatch: false })
         shown = near
       }
@@ -88,7 +94,7 @@ class Scan {
     index: number,
     { isMatch }: { readonly isMatch: boolean }
   ): boolean {
-    return this.gathered.add({ path, line: index + 1, text: shownText(lines[index]!), isMatch })
+    return this.gathered.add({ path, line: index + 1, text: shownText(elementAt(lines, index)), isMatch })
   }
 }
 

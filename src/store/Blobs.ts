@@ -1,8 +1,10 @@
 // Bytes too large for a rune, kept once under their own SHA-256: `<data>/blobs/ab/<sha256>`. A blob is durable before
 // the rune that names it is appended, never changes, and is checked against its name before any of it is served.
+
 import { createHash, randomBytes } from "node:crypto"
 import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 import { asDiskError } from "#runelog/RunelogErrors.ts"
+import { dropOldest } from "../rune/Elements.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
 import { ensureDirectory, freshFile, isMissing, withFile } from "./Files.ts"
 import { BlobDamaged, BlobsFull, BlobTooLarge, BlobUnknown } from "./StoreErrors.ts"
@@ -207,7 +209,7 @@ export class Blobs {
     if (known !== undefined) return known
     const size = await this.open(sha256, (file) => this.digest(file, sha256))
     this.verified.set(sha256, size)
-    if (this.verified.size > limits.verifiedBlobsMax) this.verified.delete(this.verified.keys().next().value!)
+    if (this.verified.size > limits.verifiedBlobsMax) dropOldest(this.verified)
     return size
   }
 

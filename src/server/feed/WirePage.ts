@@ -34,18 +34,22 @@ const LEAD_BYTES = ROOM_BYTES - USUAL_HEADER_BYTES
 /** Where words go that cover all of it; the last one overlaps the one before. */
 const leadOffsets = [0, 4, 8, 12, 16, 20, LEAD_BYTES - 4] as const
 
+type LeadWords = readonly [number, number, number, number, number, number, number]
+
 /** Writes what stands in front of a rune. */
 class Front {
   private readonly prefix: Buffer
   private readonly fits: boolean
-  private readonly words: ReadonlyArray<number>
+  private readonly words: LeadWords
 
   constructor(prefix: Buffer) {
     this.prefix = prefix
     this.fits = prefix.length <= LEAD_BYTES
     const lead = Buffer.alloc(LEAD_BYTES, SPACE)
     prefix.copy(lead)
-    this.words = leadOffsets.map((offset) => lead.readInt32LE(offset))
+    const [a, b, c, d, e, f, g] = leadOffsets
+    const word = (offset: number): number => lead.readInt32LE(offset)
+    this.words = [word(a), word(b), word(c), word(d), word(e), word(f), word(g)]
   }
 
   /** Between `start` and the body behind it; false where there is no room. */
@@ -55,13 +59,13 @@ class Front {
     if (!this.fits) return false
     const { words } = this
     const lead = writeHeader(buffer, start, payloadBytes)
-    view.setInt32(lead, words[0]!, true)
-    view.setInt32(lead + 4, words[1]!, true)
-    view.setInt32(lead + 8, words[2]!, true)
-    view.setInt32(lead + 12, words[3]!, true)
-    view.setInt32(lead + 16, words[4]!, true)
-    view.setInt32(lead + 20, words[5]!, true)
-    view.setInt32(lead + leadOffsets[6], words[6]!, true)
+    view.setInt32(lead, words[0], true)
+    view.setInt32(lead + 4, words[1], true)
+    view.setInt32(lead + 8, words[2], true)
+    view.setInt32(lead + 12, words[3], true)
+    view.setInt32(lead + 16, words[4], true)
+    view.setInt32(lead + 20, words[5], true)
+    view.setInt32(lead + leadOffsets[6], words[6], true)
     return true
   }
 

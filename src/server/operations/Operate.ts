@@ -1,9 +1,11 @@
 // Carries out one checked request for one principal: role, idempotency, handler, and what went wrong as an error of the
 // protocol. The same for a frame and for an HTTP request.
+
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { describeError, type Log } from "../../contract/ServerLog.ts"
 import type { WireFailure } from "../../contract/WireFailure.ts"
+import { valueAt } from "../../rune/Elements.ts"
 import type { WireError } from "../../wire/Codes.ts"
 import { operations } from "../../wire/Operations.ts"
 import type { Metrics } from "../telemetry/Metrics.ts"
@@ -79,7 +81,7 @@ export class Operator {
     const key = mutates ? idempotencyKey : undefined
     const idempotency = key === undefined ? undefined : { key, hash: bodyHash(op, fields) }
     // The one widening: the handler is looked up by the name under which the fields were checked.
-    const handler = (handlers as Readonly<Record<string, AnyHandler>>)[op]!
+    const handler = valueAt(handlers as Readonly<Record<string, AnyHandler>>, op)
     const context = { ...this.options.services, principal, channel, connection, idempotency }
     return Effect.provideService(handler(fields), CurrentOperation, context)
   }

@@ -1,6 +1,8 @@
 // Figures of a conversation or of the server, now and within a window of time.
+
 import * as Effect from "effect/Effect"
 import { summaryOf } from "../../conversation/Summary.ts"
+import { valueAt } from "../../rune/Elements.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { attempt, CurrentOperation, type Handler, tell } from "./CurrentOperation.ts"
 import { BadRequest } from "./OperationErrors.ts"
@@ -9,8 +11,8 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 
 /** `90s`, `15m`, `24h` or `7d`, in milliseconds. */
 const windowMs = (window: string): Effect.Effect<number, BadRequest> => {
-  const match = /^([1-9][0-9]{0,8})([smhd])$/.exec(window)
-  const ms = match === null ? 0 : Number(match[1]) * unitMs[match[2]!]!
+  const [, count = "0", unit = "s"] = /^([1-9][0-9]{0,8})([smhd])$/.exec(window) ?? []
+  const ms = Number(count) * valueAt(unitMs, unit)
   if (ms > 0 && ms <= limits.windowMsMax) return Effect.succeed(ms)
   return Effect.fail(new BadRequest("a window is a number and s, m, h or d, and at most 31 days long"))
 }

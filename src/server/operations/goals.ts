@@ -1,11 +1,13 @@
 // Goals and plans over the wire: a goal is handed in, with a conversation of its own or in one that is there; a plan that
 // waits is approved, rejected or cancelled. Hooks have their say about a goal before anything is there. Each is one command,
 // and answers when what it caused is durable.
+
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type { PromptScene } from "../../contract/CallGates.ts"
 import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
 import { demandsIssue } from "../../rune/Demands.ts"
+import { textBefore } from "../../rune/Elements.ts"
 import type { ConversationId, PlanId } from "../../rune/Ids.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { AnswerOf, FieldsOf } from "../../wire/Operations.ts"
@@ -62,7 +64,7 @@ const placeOf = (fields: GoalFields, context: OperationContext): Effect.Effect<G
   const { conversation_id: id, goal, ...others } = fields
   const create = withoutGoal(others)
   if (id === undefined) {
-    const title = create.title ?? goal.trim().split("\n", 1)[0]!.slice(0, 80)
+    const title = create.title ?? textBefore(goal.trim(), "\n").slice(0, 80)
     return Effect.succeed({ _tag: "New", conversationId: newConversationId(context), create: { ...create, title } })
   }
   const extra = Object.keys(create)

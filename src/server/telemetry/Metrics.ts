@@ -1,10 +1,12 @@
 // Figures of the process, for Prometheus to read. Counters follow from durable runes and from what the sockets
 // do; gauges are asked for when somebody reads them. Each instance has a registry of its own: two servers in one process
 // do not count together.
+
 import * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 import type { Conversations } from "../../conversation/Conversations.ts"
 import { makeView, type ViewFold } from "../../conversation/Views.ts"
+import { dropOldest } from "../../rune/Elements.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 
 type Labels = Readonly<Record<string, string>>
@@ -114,7 +116,7 @@ export class Metrics {
   private keep(conversationId: string, view: ViewFold): void {
     this.views.delete(conversationId)
     this.views.set(conversationId, view)
-    if (this.views.size > VIEWS_MAX) this.views.delete(this.views.keys().next().value!)
+    if (this.views.size > VIEWS_MAX) dropOldest(this.views)
   }
 
   private noteDuration(rune: AnyRune): void {

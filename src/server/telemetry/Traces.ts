@@ -4,6 +4,7 @@
 
 import { createHash } from "node:crypto"
 import { after, type Cancel } from "../../contract/Timers.ts"
+import { dropOldest, textBefore } from "../../rune/Elements.ts"
 import { toolRunIdOf } from "../../rune/Ids.ts"
 import type { KindIn } from "../../rune/Kinds.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
@@ -236,7 +237,7 @@ export class Traces {
       kind: span.kind,
       startMs,
       attributes: {
-        "gen_ai.operation.name": span.name.split(" ", 1)[0]!,
+        "gen_ai.operation.name": textBefore(span.name, " "),
         "gen_ai.conversation.id": conversationId,
         "gen_ai.agent.id": agentId,
         ...span.attributes
@@ -251,7 +252,7 @@ export class Traces {
   }
 
   private drop(map: Map<string, unknown>): void {
-    map.delete(map.keys().next().value!)
+    dropOldest(map)
     this.dropped += 1
   }
 

@@ -1,11 +1,13 @@
 // Conversations that left the log. Archiving seals, compresses, verifies by reading back, gives the file its name and
 // only then removes the log; restoring goes the other way round. Whenever the power goes, the log or the archive is
 // whole, and `settle` finishes what was begun. `<data>/archive/<conversation>.arc` is the only file of an archive.
+
 import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { asDiskError } from "#runelog/RunelogErrors.ts"
 import { ImportRefused, LogWentOn, type SealedFile } from "#runelog/recovery/Import.ts"
 import type { Page } from "#runelog/segment/Reader.ts"
+import { dropOldest } from "../../rune/Elements.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 import { foldRow } from "../catalog/CatalogFold.ts"
 import { emptyRow, type RowState } from "../catalog/CatalogRow.ts"
@@ -175,10 +177,11 @@ export class Archive implements ArchiveSource {
     }
     const files = await runelog.sealedFiles(conversationId)
     const wentOn = new NotArchivable({ conversationId, reason: "something was appended meanwhile" })
-    if (files.at(-1)?.lastEventId !== head) throw wentOn
-    await this.write(conversationId, files)
+    const newest = files.at(-1)
+    if (newest?.lastEventId !== head) throw wentOn
+    await this.write(conversationId, files, newest)
     // From here on it has to be there, also when somebody takes both away.
-    await runelog.recordItems(new Map([[this.location(conversationId), files.at(-1)!.sha256]]))
+    await runelog.recordItems(new Map([[this.location(conversationId), newest.sha256]]))
     await runelog.remove(conversationId, { head }).catch(async (error) => {
       if (!(error instanceof LogWentOn)) throw error
       await this.drop(conversationId)
@@ -198,7 +201,11 @@ export class Archive implements ArchiveSource {
   }
 
   /** The archive is durable under its name, and was read back whole, when this resolves. */
-  private async write(conversationId: string, files: ReadonlyArray<SealedFile>): Promise<void> {
+  private async write(
+    conversationId: string,
+    files: ReadonlyArray<SealedFile>,
+    { lastEventId: head, sha256 }: SealedFile
+  ): Promise<void> {
     const { disk } = this.options
     await ensureDirectory(disk, this.directory)
     const fresh = await freshFile(disk, `${this.path(conversationId)}.tmp`)
@@ -208,7 +215,6 @@ export class Archive implements ArchiveSource {
       await writer.begin()
       const segments = []
       for (const file of files) segments.push(await writer.segment(file))
-      const { lastEventId: head, sha256 } = files.at(-1)!
       await writer.finish({ conversation_id: conversationId, head, sha256, segments, row })
       await fresh.file.sync()
       await (await ArchiveReader.open(disk, fresh.path, conversationId)).verify()
@@ -295,7 +301,7 @@ export class Archive implements ArchiveSource {
     if (known !== undefined) return known
     const opening = this.openReader(conversationId)
     this.readers.set(conversationId, opening)
-    if (this.readers.size > limits.archiveReadersMax) this.readers.delete(this.readers.keys().next().value!)
+    if (this.readers.size > limits.archiveReadersMax) dropOldest(this.readers)
     const forget = (): void => {
       if (this.readers.get(conversationId) === opening) this.readers.delete(conversationId)
     }

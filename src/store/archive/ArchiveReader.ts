@@ -1,5 +1,6 @@
 // Reads an archived conversation where it lies: pages by cursor, segments as files, and the proof that nothing was
 // altered. At most a few inflated blocks are held, whatever the size of the archive.
+
 import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
 import { systemError } from "#runelog/disk/DiskFault.ts"
 import {
@@ -25,6 +26,7 @@ import type { Frame, Page } from "#runelog/segment/Reader.ts"
 import { checkSealedSegment } from "#runelog/segment/SealedSegment.ts"
 import type { Seal } from "#runelog/segment/SealFrame.ts"
 import { SEGMENT_HEADER_BYTES } from "#runelog/segment/Segment.ts"
+import { dropOldest, elementAt } from "../../rune/Elements.ts"
 import { withFile } from "../Files.ts"
 import type { EngineRead } from "../runes/RuneStore.ts"
 import { ArchiveDamaged } from "../StoreErrors.ts"
@@ -144,9 +146,9 @@ export class ArchiveReader {
   private async inflated(index: number): Promise<Bytes> {
     const cached = this.cache.get(index)
     this.cache.delete(index)
-    const bytes = cached ?? (await this.inflate(this.blocks[index]!))
+    const bytes = cached ?? (await this.inflate(elementAt(this.blocks, index)))
     this.cache.set(index, bytes)
-    if (this.cache.size > limits.archiveBlocksCached) this.cache.delete(this.cache.keys().next().value!)
+    if (this.cache.size > limits.archiveBlocksCached) dropOldest(this.cache)
     return bytes
   }
 

@@ -5,6 +5,7 @@
 
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { after, type Cancel } from "../../contract/Timers.ts"
+import { elementAt } from "../../rune/Elements.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 import type { RunePage } from "../runes/Page.ts"
 import { ListInvalid } from "../StoreErrors.ts"
@@ -259,7 +260,7 @@ export class Catalog {
     let next = 0
     const lane = async (): Promise<void> => {
       for (let at = next++; at < conversationIds.length; at = next++) {
-        const conversationId = conversationIds[at]!
+        const conversationId = elementAt(conversationIds, at)
         const pending = this.pending.take(conversationId)
         if (pending !== undefined) rows.set(conversationId, await this.advance(conversationId, pending))
       }

@@ -1,5 +1,6 @@
 // Holds the catalog against the logs: after a crash every row, else only whether rows are missing or surplus. Runs
 // beside everything else, a few logs at a time; what is in doubt is folded again.
+import { elementAt } from "../../rune/Elements.ts"
 import { limits } from "../StoreLimits.ts"
 
 export interface CheckSubject {
@@ -64,7 +65,7 @@ const compare = async (
   let doubted = 0
   const lane = async (): Promise<void> => {
     for (let at = next++; at < conversationIds.length && !subject.isClosed(); at = next++) {
-      const conversationId = conversationIds[at]!
+      const conversationId = elementAt(conversationIds, at)
       if (at % HEADS_PER_TURN === 0) await nextTurn()
       // A log that cannot be opened is in doubt; its row will say why.
       const head = await subject.head(conversationId).catch(() => -1)

@@ -284,7 +284,7 @@ export class CatalogDatabase {
   }
 
   count(): number {
-    return this.statement("SELECT count(*) AS count FROM conversations").get()!["count"] as number
+    return Number(this.statement("SELECT count(*) AS count FROM conversations").get()?.["count"] ?? 0)
   }
 }
 

@@ -32,9 +32,10 @@ export const encodeCursor = ({ conversationId, createdMs }: Place): string =>
   Buffer.from(`${createdMs} ${conversationId}`).toString("base64url")
 
 const decodeCursor = (cursor: string): Place => {
-  const match = /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(cursor, "base64url").toString("latin1"))
-  if (match === null) throw new ListInvalid({ field: "cursor", reason: "it was not made by this server" })
-  return { createdMs: Number(match[1]), conversationId: match[2]! }
+  const text = Buffer.from(cursor, "base64url").toString("latin1")
+  const [, createdMs, conversationId] = /^(\d{1,16}) ([A-Za-z0-9_-]{1,64})$/.exec(text) ?? []
+  if (conversationId === undefined) throw new ListInvalid({ field: "cursor", reason: "it was not made by this server" })
+  return { createdMs: Number(createdMs), conversationId }
 }
 
 const limitOf = (limit: number | undefined): number => {

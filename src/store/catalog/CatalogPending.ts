@@ -1,5 +1,6 @@
 // Durable runes that are not in the catalog yet. Taking note of one is a few assignments, because whoever appended it
 // waits; fragments are not kept at all. When too much waits, runes are forgotten and the log is read instead.
+import { elementAt } from "../../rune/Elements.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
 import { limits } from "../StoreLimits.ts"
 import { isFragment } from "./CatalogFold.ts"
@@ -50,8 +51,8 @@ export class CatalogPending {
   }
 
   add(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
-    const first = runes[0]!
-    const last = runes[runes.length - 1]!
+    const first = elementAt(runes, 0)
+    const last = elementAt(runes, runes.length - 1)
     let pending = this.byConversation.get(conversationId)
     if (pending === undefined) {
       pending = { firstEventId: first.event_id, lastEventId: 0, lastMs: 0, runes: [], behind: false }

@@ -1,6 +1,7 @@
 // Appends that cannot start at once, because the engine is busy or has to open the log first. They wait in order,
 // whatever comes meanwhile for the same conversation waits behind them, and each starts as soon as it can. Bounded
 // per conversation.
+import { dropOldest } from "../../rune/Elements.ts"
 import { AppendsWaiting } from "../StoreErrors.ts"
 import { limits } from "../StoreLimits.ts"
 
@@ -68,7 +69,7 @@ export class AppendQueue {
     // What keeps a log from being opened is told to every append by the engine itself.
     await this.options.open(conversationId).catch(() => undefined)
     this.opened.add(conversationId)
-    if (this.opened.size > OPENED_MAX) this.opened.delete(this.opened.values().next().value!)
+    if (this.opened.size > OPENED_MAX) dropOldest(this.opened)
     for (let item = queue[0]; item !== undefined; item = queue[0]) {
       if (!item.terminal && this.options.isBusy()) {
         await this.options.ready()

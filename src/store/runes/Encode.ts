@@ -1,5 +1,6 @@
 // Runes to entries: checks that they are runes of this conversation in a row, writes each as the JSON that
 // goes over the wire, and gives the frame its header. All of a batch or nothing.
+
 import * as Result from "effect/Result"
 import type { Entry } from "#runelog/commit/Entry.ts"
 import { type AnyRune, decodeValue, encode, encodeCurrent, isCurrent } from "../../rune/Rune.ts"
@@ -34,9 +35,10 @@ const encodeOne = (rune: AnyRune): string | StreamedText | Error => {
 export const encodeRunes = (conversationId: string, runes: ReadonlyArray<AnyRune>): Encoded => {
   // Of its length from the start: one that grows takes room for seventeen.
   const entries = new Array<Entry>(runes.length)
-  const first = runes.length === 0 ? 0 : runes[0]!.event_id
+  const first = runes[0]?.event_id ?? 0
   for (let at = 0; at < runes.length; at++) {
-    const rune = runes[at]!
+    const rune = runes[at]
+    if (rune === undefined) break
     const misplaced = placeFault(conversationId, rune, first + at)
     if (misplaced !== undefined) return refused(conversationId, rune, misplaced)
     const body = encodeOne(rune)

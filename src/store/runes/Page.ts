@@ -1,6 +1,7 @@
 // Pages of a log as runes. Gaps that thinning left are reported beside them, so a reader can tell "nothing
 // there" from "no longer there". A page ends before an entry that is no rune; the next one fails on it. The entries of
 // a page are parsed as one array: replay is measured against bare JSON.parse, and one call beats hundreds.
+
 import { isAscii } from "node:buffer"
 import * as Result from "effect/Result"
 import type { Frame, Page } from "#runelog/segment/Reader.ts"
@@ -51,7 +52,7 @@ export const decodePage = (conversationId: string, page: Page): RunePage => {
 /** The runes of all entries; nothing when one of them is not what it should be. */
 const decodeAll = (conversationId: string, entries: ReadonlyArray<Frame>): Array<AnyRune> | undefined => {
   const values = parseAll(entries)
-  return values === undefined ? undefined : runesOf(conversationId, values, (at) => entries[at]!.eventId)
+  return values === undefined ? undefined : runesOf(conversationId, values, (at) => entries[at]?.eventId ?? 0)
 }
 
 /** Values that are runes of the conversation with these event ids; nothing when one is not. */

@@ -1,5 +1,6 @@
 // Pages of usual size and without a filter, decoded where they were read: no object and no copy per frame, and buffers
 // that are used over and over. Whatever is unusual about a page is left to the caller, who reads it again as frames.
+
 import { FRAME_HEADER_BYTES, frameBytes, frameEventId, frameKind, frameKindOf, frameLastId } from "#runelog/Frame.ts"
 import type { RawPage, RawRequest } from "#runelog/segment/Reader.ts"
 import { limits } from "../StoreLimits.ts"
@@ -39,7 +40,7 @@ const decodeRaw = (conversationId: string, page: RawPage, buffer: Buffer): RuneP
   buffer[end] = CLOSE
   const values = parsed(buffer.subarray(start, end + 1))
   if (values?.length !== eventIds.length) return undefined
-  const runes = runesOf(conversationId, values, (at) => eventIds[at]!)
+  const runes = runesOf(conversationId, values, (at) => eventIds[at] ?? 0)
   return runes && { runes, gaps, next, head }
 }
 

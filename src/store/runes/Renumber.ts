@@ -43,7 +43,7 @@ export class Renumber {
     let high = this.kept.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.kept[middle]! <= old) low = middle + 1
+      if ((this.kept[middle] ?? 0) <= old) low = middle + 1
       else high = middle
     }
     return low === 0 ? 0 : this.options.firstEventId + low - 1

@@ -19,10 +19,11 @@ export const standingOf = async (tools: Tools, git: Git, directory: string): Pro
 
 /** A name for a state of the files: the same files, the same name. */
 export const treeNameOf = (standing: WorkspaceBase | undefined): string | undefined => {
-  if (standing?.files === undefined) return standing?.tree
-  const lines = Object.keys(standing.files)
+  const files = standing?.files
+  if (files === undefined) return standing?.tree
+  const lines = Object.keys(files)
     .sort()
-    .map((path) => `${path}\0${standing.files![path]}\n`)
+    .map((path) => `${path}\0${files[path]}\n`)
   return `files:${createHash("sha256").update(lines.join("")).digest("hex")}`
 }
 

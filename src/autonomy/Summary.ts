@@ -2,6 +2,7 @@
 
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import { costText, durationText, type TeamUse, teamUse } from "../machine/view/PlanSummary.ts"
+import { textBefore } from "../rune/Elements.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { Evidence } from "../rune/kinds/evidence.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
@@ -11,7 +12,7 @@ import { specText } from "./evidence/Spec.ts"
 import type { Tools } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
 
-const firstLine = (text: string): string => text.trim().split("\n", 1)[0]!.slice(0, 200).toWellFormed()
+const firstLine = (text: string): string => textBefore(text.trim(), "\n").slice(0, 200).toWellFormed()
 
 const doneLines = (plan: PlanState): ReadonlyArray<string> =>
   plan.tasks

@@ -85,7 +85,7 @@ export const packState = (state: ConversationState): Promise<PackedState> => {
 const assemble = async (core: string, sources: ReadonlyArray<Source>): Promise<PackedState> => {
   const state = JSON.parse(core) as { readonly agents: ReadonlyArray<object> }
   const agents: Array<object> = []
-  for (const [at, agent] of state.agents.entries()) agents.push({ ...agent, transcript: await written(sources[at]!) })
+  for (const [at, source] of sources.entries()) agents.push({ ...state.agents[at], transcript: await written(source) })
   return { value: { ...state, agents }, chars: sources.reduce((sum, source) => sum + lengthOf(source), core.length) }
 }
 

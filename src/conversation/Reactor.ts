@@ -2,6 +2,7 @@
 // stopped. The fibers of a conversation are a tree: below it its agents, below an agent its turn, below a turn its model
 // call, tools and hooks. Work that crashes is tried again within its intensity; work that keeps crashing ends its
 // agent's turn and suspends the conversation with a reason.
+
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -9,6 +10,7 @@ import type { Command } from "../machine/Command.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import { type PendingWork, pendingWork } from "../machine/work/PendingWork.ts"
+import { textBefore } from "../rune/Elements.ts"
 import type { FiberNode, RunFork } from "../supervise/Branch.ts"
 import { type ChildSpec, childSpec, type RestartIntensity } from "../supervise/ChildSpec.ts"
 import { Supervisor } from "../supervise/Supervisor.ts"
@@ -240,4 +242,4 @@ const endOf = (state: ConversationState, pending: PendingWork | undefined, messa
   return [{ _tag: "FailTurn", agent_id: agentId, error }, suspend]
 }
 
-const firstLine = (error: unknown): string => String(error instanceof Error ? error.message : error).split("\n", 1)[0]!
+const firstLine = (error: unknown): string => textBefore(String(error instanceof Error ? error.message : error), "\n")

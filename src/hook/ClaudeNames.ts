@@ -19,7 +19,8 @@ const names: Readonly<Record<string, string>> = {
 
 /** The tool under the other program's name; tools of MCP servers are `mcp__server__tool` there. */
 export const claudeNameOf = (toolName: string, provenance: string | null): string =>
-  Object.hasOwn(names, toolName) ? names[toolName]! : provenance === "mcp" ? `mcp__${toolName}` : toolName
+  (Object.hasOwn(names, toolName) ? names[toolName] : undefined) ??
+  (provenance === "mcp" ? `mcp__${toolName}` : toolName)
 
 export const matches = (matcher: RegExp | undefined, ...candidates: ReadonlyArray<string>): boolean =>
   matcher === undefined || candidates.some((candidate) => matcher.test(candidate))

@@ -1,6 +1,7 @@
 // What is known about models: context size, output limit, way of thinking, price. Users can add to it or override
 // it; a model nobody knows gets cautious limits and no price, so its cost is reported as unknown, never as zero.
 // Money is integer micro-USD; prices are micro-USD per million tokens.
+import { dropOldest } from "../rune/Elements.ts"
 import { builtinModels } from "./ModelCatalogData.ts"
 import type { ModelInfo, Price } from "./ModelInfo.ts"
 import type { Usage } from "./Provider.ts"
@@ -96,7 +97,7 @@ export const makeModelCatalog = (overrides: ModelCatalogOverrides = {}): ModelCa
       const size = Math.max(limits.contextTokensLeast, Math.min(contextTokens, learned.get(model) ?? contextTokens))
       learned.delete(model)
       learned.set(model, size)
-      if (learned.size > limits.learnedModelsMax) learned.delete(learned.keys().next().value!)
+      if (learned.size > limits.learnedModelsMax) dropOldest(learned)
     },
     cost: (model, usage) => costOf(lookup(model), usage),
     models: () => [...new Set([...Object.keys(builtinModels), ...Object.keys(overrides)])].sort()

@@ -1,6 +1,7 @@
 // Keeps a conversation inside its model's context: when it fills, the oldest part is summed up and the newest kept
 // word for word, with the input that is being worked on. Where nothing can be cut, or cutting makes no room, it says so
 // instead of trying again.
+
 import * as Effect from "effect/Effect"
 import { tryCommand } from "../contract/TryCommand.ts"
 import { limits as machineLimits } from "../machine/MachineLimits.ts"
@@ -12,6 +13,7 @@ import { sizeFromRefusal } from "../provider/ContextSize.ts"
 import { estimateInputTokens } from "../provider/Estimate.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
 import type { ResolvedModel } from "../provider/Registry.ts"
+import { elementAt } from "../rune/Elements.ts"
 import type { AgentId } from "../rune/Ids.ts"
 import { hasLongMessage, messageCharsMax } from "./LongMessages.ts"
 import type { NotWanted } from "./RequestIntent.ts"
@@ -40,7 +42,7 @@ export const choosePoint = (agent: AgentState, keepChars: number): number | unde
   const points = compactionPoints(agent)
   let kept = 0
   for (let index = agent.transcript.length - 1; index >= 0; index--) {
-    const item = agent.transcript[index]!
+    const item = elementAt(agent.transcript, index)
     kept += itemChars(item)
     if (kept <= keepChars) continue
     const isNewest = index === agent.transcript.length - 1

@@ -1,11 +1,13 @@
 // What is heard while a model speaks: text and reasoning become runes as they come, calls and figures are kept for
 // the end. An answer that grows beyond what the log can hold ends the call.
+
 import * as Effect from "effect/Effect"
 import { tryCommand } from "../contract/TryCommand.ts"
 import type { PendingWork } from "../machine/work/PendingWork.ts"
 import type { Listener } from "../provider/Call.ts"
 import type { AssistantFinal, ProviderEvent, ToolCallEvent, Usage } from "../provider/Provider.ts"
 import { type ProviderError, providerError } from "../provider/ProviderErrors.ts"
+import { textBefore } from "../rune/Elements.ts"
 import type { RequestId } from "../rune/Ids.ts"
 import type { Usage as RuneUsage } from "../rune/kinds/shared.ts"
 import type { AttemptCost } from "./AttemptCost.ts"
@@ -94,7 +96,9 @@ export class StreamReader {
 
   private hearFrom(events: ReadonlyArray<ProviderEvent>, from: number): Effect.Effect<void, ProviderError> {
     for (let at = from; at < events.length; at++) {
-      const wait = this.take(events[at]!)
+      const event = events[at]
+      if (event === undefined) break
+      const wait = this.take(event)
       if (this.bytes > limits.answerBytesMax) return Effect.fail(this.tooLarge())
       // Too many pieces are on their way to the disk.
       if (wait !== undefined)
@@ -145,7 +149,7 @@ export class StreamReader {
 
   private tooLarge(): ProviderError {
     const message = `the answer is larger than ${limits.answerBytesMax} bytes`
-    const provider = this.pending.model.split("/", 1)[0]!
+    const provider = textBefore(this.pending.model, "/")
     return providerError({ kind: "malformed_response", provider, message, retryable: false })
   }
 

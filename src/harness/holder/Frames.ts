@@ -102,7 +102,8 @@ export class FrameReader {
 
   private next(): Frame | undefined {
     if (this.held < headerBytes) return undefined
-    const whole = this.pieces.length === 1 ? this.pieces[0]! : Buffer.concat(this.pieces)
+    const [first, ...more] = this.pieces
+    const whole = first !== undefined && more.length === 0 ? first : Buffer.concat(this.pieces)
     this.pieces = [whole]
     const length = whole.readUInt32LE(1)
     if (length > harnessLimits.frameBytesMax) throw new FrameInvalid(`a frame of ${length} bytes is too large`)

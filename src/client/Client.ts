@@ -10,6 +10,7 @@ import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { readingOperations } from "./ReadingOperations.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
 import { type AttentionUpdate, attention, type LinkSource, type TailOptions, tail } from "./Subscription.ts"
+import { Terminal, type TerminalOptions } from "./Terminal.ts"
 import { requestTicket, type Ticket } from "./Ticket.ts"
 import { type ClientTool, type RegisteredTools, type ToolHost, ToolRegistration } from "./Tools.ts"
 import { type Uploaded, upload } from "./Upload.ts"
@@ -22,6 +23,7 @@ export { clientLimits } from "./ClientLimits.ts"
 export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"
+export type { Terminal, TerminalItem, TerminalOptions } from "./Terminal.ts"
 export type { Ticket } from "./Ticket.ts"
 export type { ClientTool, RegisteredTools, ToolAnswer, ToolCallInfo } from "./Tools.ts"
 export type { Uploaded } from "./Upload.ts"
@@ -156,6 +158,11 @@ export class Client {
   /** What needs a person: everything now, then every change. */
   attention(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<AttentionUpdate, void, void> {
     return attention(this.source, () => this.call("attention.list", {}), options.signal)
+  }
+
+  /** The terminal of an outside agent, to be looked at and typed in. */
+  terminal(conversationId: string, options: TerminalOptions = {}): Terminal {
+    return new Terminal(this.source, conversationId, options)
   }
 
   /** Tools that this client runs itself. They stay registered across lost connections, until closed. */

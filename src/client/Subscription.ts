@@ -44,10 +44,10 @@ interface Opened {
 }
 
 /** Subscribes on this connection; undefined when it ended meanwhile. */
-const open = async (
+export const open = async <Op extends "subscribe" | "attention.subscribe" | "terminal.attach">(
   link: Link,
-  request: { readonly op: string; readonly fields: object; readonly key?: string },
-  onOk: (ok: Answer<"subscribe">) => void
+  request: { readonly op: Op; readonly fields: object; readonly key?: string },
+  onOk: (ok: Answer<Op>) => void
 ): Promise<Opened | undefined> => {
   let sub = ""
   let left: Promise<void> | undefined
@@ -58,7 +58,7 @@ const open = async (
   const feed = new Feed(() => void leave())
   try {
     await link.request(request.op, request.fields as Readonly<Record<string, unknown>>, (ok) => {
-      const answer = ok as Answer<"subscribe">
+      const answer = ok as Answer<Op>
       sub = request.key ?? answer.sub
       link.follow(sub, feed)
       onOk(answer)
@@ -76,7 +76,7 @@ const positionFor = (conversationId: string, { after = 0, view = "runes" }: Tail
 }
 
 /** Opens the subscription on whatever connection there is, for as often as it takes. */
-const openAgain = async (
+export const openAgain = async (
   source: LinkSource,
   signal: AbortSignal,
   attempt: (link: Link) => Promise<Opened | undefined>

@@ -7,6 +7,7 @@ import type { Kind } from "../rune/Kinds.ts"
 import type { AnyRune } from "../rune/Rune.ts"
 import type * as answer from "../wire/Answers.ts"
 import type { WireError } from "../wire/Codes.ts"
+import type * as frames from "../wire/Frames.ts"
 import type { AnswerOf, FieldsOf, OperationName } from "../wire/Operations.ts"
 
 export type { ErrorCode, WireError } from "../wire/Codes.ts"
@@ -86,6 +87,9 @@ export type TailItem =
   | { readonly event: ViewEvent }
   | { readonly failed: ConversationFailure }
 
+/** What the terminal of an outside agent shows, in base64; or that it is over. */
+export type TerminalFrame = (typeof frames.TerminalFrame)["Encoded"]
+
 export interface PushedFrame {
   readonly sub: string
   readonly rune?: AnyRune
@@ -94,6 +98,7 @@ export interface PushedFrame {
   readonly live?: Live
   readonly event?: ViewEvent
   readonly attention?: AttentionChange
+  readonly terminal?: TerminalFrame
   /** With `conversation_id` about that conversation alone; else the subscription ended, and nothing more comes of it. */
   readonly error?: WireError
   readonly conversation_id?: string

@@ -58,7 +58,38 @@ export class OutsideAgentRefused extends Data.TaggedError("OutsideAgentRefused")
   readonly wireCode: Extract<WireCode, "not_found" | "invalid_state" | "limit_exceeded" | "bad_request">
 }> {}
 
+/** Whoever looks at a terminal is told what comes, in order. */
+export interface TerminalListener {
+  readonly output: (bytes: Uint8Array) => void
+  /** Both are null where nobody can say how the program ended. */
+  readonly ended: (exit: { readonly exit_code: number | null; readonly signal: number | null }) => void
+}
+
+export interface TerminalRequest {
+  readonly columns?: number | undefined
+  readonly rows?: number | undefined
+  readonly isWatching: boolean
+}
+
+/** The terminal of an outside agent, as one viewer holds it. Nothing is told before `resume`. */
+export interface AttachedTerminal {
+  readonly role: "typist" | "viewer"
+  readonly columns: number
+  readonly rows: number
+  readonly input: (bytes: Uint8Array) => void
+  readonly resize: (size: { readonly columns: number; readonly rows: number }) => void
+  /** Takes nothing for a while; whoever types makes the program wait with it. */
+  readonly pause: () => void
+  readonly resume: () => void
+  readonly leave: () => void
+}
+
 export interface OutsideAgents {
+  readonly terminal: (
+    conversationId: string,
+    request: TerminalRequest,
+    listener: TerminalListener
+  ) => Effect.Effect<AttachedTerminal, WireFailure>
   readonly prepare: (order: LaunchOrder) => Effect.Effect<PreparedLaunch, WireFailure>
   /** The program runs: its holder can be reached. */
   readonly attach: (conversationId: string) => Effect.Effect<{ readonly event_id: number }, WireFailure>

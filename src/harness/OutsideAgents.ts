@@ -36,6 +36,7 @@ import {
 import type { HarnessHost } from "./HarnessHost.ts"
 import { harnessLimits } from "./HarnessLimits.ts"
 import { readState } from "./holder/HolderFiles.ts"
+import { attachTerminal } from "./holder/RemoteTerminal.ts"
 import { OutsideAgent } from "./OutsideAgent.ts"
 import { decodeLogs } from "./otlp/OtlpLogs.ts"
 
@@ -254,6 +255,16 @@ class Registry {
       return { event_id: written.event_id }
     })
 
+  readonly terminal: OutsideAgentsPort["terminal"] = (conversationId, request, listener) =>
+    Effect.gen({ self: this }, function* () {
+      yield* this.heldOf(conversationId)
+      const { directory } = this.placeOf(conversationId) ?? { directory: "" }
+      return yield* Effect.tryPromise({
+        try: () => attachTerminal(directory, request, listener),
+        catch: (error) => refuse("invalid_state", `its terminal cannot be reached: ${(error as Error).message}`)
+      })
+    })
+
   placeWith(authorization: string | undefined): AgentPlace | undefined {
     const token = /^Bearer (.{16,200})$/.exec(authorization ?? "")?.[1]
     return token === undefined ? undefined : this.places.get(tokenKey(token))
@@ -308,6 +319,7 @@ const port = (registry: Registry): OutsideAgentsPort => ({
   list: registry.list,
   send: registry.send,
   interrupt: registry.interrupt,
+  terminal: registry.terminal,
   receive: registry.receive,
   isRunning: (conversationId) => registry.isRunning(conversationId),
   count: () => registry.count,

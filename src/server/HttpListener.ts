@@ -134,6 +134,7 @@ export class HttpListener {
       attention: this.attention,
       live: this.live,
       conversationStore,
+      outsideAgents: services.outsideAgents,
       newName,
       nowMs: options.nowMs
     }

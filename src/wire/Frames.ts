@@ -67,6 +67,13 @@ export const AttentionChange = Schema.Struct({
   ...AttentionItem.fields
 })
 
+export const TerminalFrame = Schema.Struct({
+  /** What the program wrote, in base64; characters may be torn between two frames. */
+  output: optional(Schema.String),
+  /** The program has ended, or nobody knows how it did. Nothing comes after this. */
+  ended: optional(Schema.Struct({ exit_code: Schema.NullOr(Schema.Int), signal: Schema.NullOr(Schema.Int) }))
+})
+
 const pushed = <Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct({ sub: Schema.String, ...fields })
 
 export const Pushed = Schema.Union([
@@ -77,6 +84,7 @@ export const Pushed = Schema.Union([
   pushed({ gap: Gap }),
   pushed({ live: LiveText }),
   pushed({ attention: AttentionChange }),
+  pushed({ terminal: TerminalFrame }),
   /** The subscription cannot go on; or, where all conversations are followed, the part of it that is named. */
   pushed({ conversation_id: optional(ConversationId), error: ErrorBody })
 ])
@@ -98,4 +106,5 @@ export type PushedFrame =
   | Subscribed<{ readonly gap: typeof Gap.Encoded }>
   | Subscribed<{ readonly live: typeof LiveText.Encoded }>
   | Subscribed<{ readonly attention: typeof AttentionChange.Encoded }>
+  | Subscribed<{ readonly terminal: typeof TerminalFrame.Encoded }>
   | Subscribed<{ readonly conversation_id?: string; readonly error: WireError }>

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { Client } from "#src/client/Client.ts"
 import { connectHolder } from "#src/harness/holder/HolderLink.ts"
 import { commandOn } from "../support/cli.ts"
 import { parts, requirePart } from "../support/require.ts"
@@ -318,6 +319,51 @@ describe("echs run with any program", { timeout: 120_000 }, () => {
     const missing = here.echs()(["run", "no-such-program"])
     expect(missing).toMatchObject({ code: 1, stderr: "echs run: no-such-program: there is no such program\n" })
     expect(here.echs()(["run", "sh", "--help"]).stdout).not.toContain("usage: echs run")
+  })
+
+  it("is seen and typed in over the wire: the screen first, one typist, the end at last", async () => {
+    const here = await open()
+    const { stdout } = here.echs()([
+      "run",
+      "--detach",
+      "--json",
+      "sh",
+      "-c",
+      "echo ready; read line; echo got $line; exit 5"
+    ])
+    const { conversation_id: id } = JSON.parse(stdout) as { readonly conversation_id: string }
+    const client = await Client.connect({ endpoint: here.server! })
+    const typist = client.terminal(id, { columns: 100, rows: 30 })
+    const viewer = client.terminal(id, { watch: true })
+    const seen = { typist: "", viewer: "" }
+    const there = Promise.withResolvers<void>()
+    const watching = (async () => {
+      for await (const item of viewer) {
+        if ("output" in item) seen.viewer += Buffer.from(item.output).toString("utf8")
+        if (!("attached" in item)) continue
+        await expect(viewer.input(Buffer.from("no"))).rejects.toThrow("only watches")
+        there.resolve()
+      }
+    })()
+    await there.promise
+    const items: Array<unknown> = []
+    for await (const item of typist) {
+      if ("output" in item) {
+        const before = seen.typist
+        seen.typist += Buffer.from(item.output).toString("utf8")
+        if (!before.includes("ready") && seen.typist.includes("ready"))
+          expect(await typist.input(Buffer.from("hello\r"))).toBe(true)
+      } else items.push(item)
+    }
+    await watching
+    expect(items).toEqual([
+      { attached: { role: "typist", columns: 100, rows: 30 } },
+      { ended: { exit_code: 5, signal: null } }
+    ])
+    expect(seen.typist).toContain("got hello")
+    expect(seen.viewer).toContain("got hello")
+    await client.close()
+    await here.untilClosed(id)
   })
 
   it("loses nothing of a program that prints more than anybody reads at once", async () => {

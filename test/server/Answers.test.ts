@@ -194,6 +194,9 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
       "harness.attach",
       "harness.send",
       "harness.interrupt",
+      "terminal.attach",
+      "terminal.input",
+      "terminal.resize",
       ...forAdmins
     ])
   })

@@ -1,5 +1,6 @@
 // What one connection follows: places in topics, places among the followers of everything, derived views, live text
 // and what needs a person. Bounded; when the connection goes, all of it goes.
+import type { OutsideAgents } from "../../contract/OutsideAgents.ts"
 import type { DerivedView } from "../../conversation/Views.ts"
 import type { AnswerOf, FieldsOf, OperationName } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
@@ -13,6 +14,7 @@ import type { Attention } from "./AttentionFeed.ts"
 import type { Feeds, Membership } from "./Feeds.ts"
 import type { RuneFilter } from "./Filter.ts"
 import type { Live } from "./LiveText.ts"
+import { Terminals } from "./Terminals.ts"
 import { ViewReader } from "./ViewReader.ts"
 
 type Subscribe = FieldsOf<"subscribe">
@@ -24,6 +26,7 @@ export interface Following {
   readonly attention: Attention
   readonly live: Live
   readonly conversationStore: ConversationStore
+  readonly outsideAgents: OutsideAgents | undefined
   readonly newName: () => string
   readonly nowMs: () => number
 }
@@ -35,6 +38,7 @@ export class Subscriptions {
   private readonly sink: SocketSink
   private readonly principal: Principal
   private readonly open = new Map<string, () => void>()
+  private readonly terminals: Terminals
   /** Subscriptions that are being looked up and count already. */
   private pending = 0
   private closed = false
@@ -43,6 +47,8 @@ export class Subscriptions {
     this.following = following
     this.sink = sink
     this.principal = principal
+    const { newName, outsideAgents } = following
+    this.terminals = new Terminals({ outsideAgents, sink, newName, onEnded: (sub) => this.open.delete(sub) })
   }
 
   get size(): number {
@@ -51,16 +57,32 @@ export class Subscriptions {
 
   async perform(op: OperationName, fields: Readonly<Record<string, unknown>>): Promise<unknown> {
     if (op === "unsubscribe") return this.unsubscribe(String(fields["sub"]))
+    if (op === "terminal.input") return this.terminals.input(fields as FieldsOf<"terminal.input">)
+    if (op === "terminal.resize") return this.terminals.resize(fields as FieldsOf<"terminal.resize">)
     if (this.open.size + this.pending >= limits.subscriptionsPerConnectionMax) {
       const most = limits.subscriptionsPerConnectionMax
       throw new LimitExceeded(`a connection follows at most ${most} things`)
     }
     this.pending += 1
     try {
+      if (op === "terminal.attach") return await this.attachTerminal(fields as FieldsOf<"terminal.attach">)
       return op === "attention.subscribe" ? await this.subscribeAttention() : await this.subscribe(fields as Subscribe)
     } finally {
       this.pending -= 1
     }
+  }
+
+  /** What was pushed before its answer would belong to a subscription that the client does not know. */
+  answered(ok: unknown): void {
+    this.terminals.answered((ok as { readonly sub?: unknown } | null)?.sub)
+  }
+
+  private async attachTerminal(fields: FieldsOf<"terminal.attach">): Promise<AnswerOf<"terminal.attach">> {
+    const attached = await this.terminals.attach(fields)
+    const leave = (): void => this.terminals.leave(attached.sub)
+    if (this.closed) leave()
+    else this.open.set(attached.sub, leave)
+    return attached
   }
 
   private unsubscribe(sub: string): AnswerOf<"unsubscribe"> {

@@ -261,7 +261,10 @@ export class Connection {
     })
     this.inFlight -= 1
     if (outcome._tag === "Failed") this.fail(request.id, outcome.error)
-    else this.send(JSON.stringify({ id: request.id, ok: outcome.ok }))
+    else {
+      this.send(JSON.stringify({ id: request.id, ok: outcome.ok }))
+      subscriptions.answered(outcome.ok)
+    }
     this.host.onAnswered()
   }
 }

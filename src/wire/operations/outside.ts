@@ -97,5 +97,39 @@ export const outsideOperations = [
     input: conversation,
     answer: Changed,
     about: "Ends what an outside agent does, with the key that its program has for it."
+  }),
+  defineOperation({
+    name: "terminal.attach",
+    role: "operator",
+    mutates: false,
+    answeredBy: "connection",
+    input: { ...conversation, columns: optional(Ordinal), rows: optional(Ordinal), watch: optional(Schema.Boolean) },
+    answer: Struct({
+      sub: Text,
+      /** One types at a time: a second one, and one that asked for it, watches. */
+      role: Schema.Literals(["typist", "viewer"]),
+      columns: Ordinal,
+      rows: Ordinal
+    }),
+    about:
+      "Follows the terminal of an outside agent: first its screen as it is, then what its program writes, in pushed frames with `terminal`. `unsubscribe` leaves it running."
+  }),
+  defineOperation({
+    name: "terminal.input",
+    role: "operator",
+    mutates: false,
+    answeredBy: "connection",
+    input: { sub: Text, data: Text },
+    answer: Schema.Record(Text, JsonValue),
+    about: "Keys for a terminal that this connection types in; `data` is base64. Answers with an empty object."
+  }),
+  defineOperation({
+    name: "terminal.resize",
+    role: "operator",
+    mutates: false,
+    answeredBy: "connection",
+    input: { sub: Text, columns: Ordinal, rows: Ordinal },
+    answer: Schema.Record(Text, JsonValue),
+    about: "The size of the window of whoever types. Answers with an empty object."
   })
 ] as const

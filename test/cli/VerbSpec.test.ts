@@ -84,7 +84,7 @@ describe("the verbs of the command", () => {
       .join("\n")
     // Of clients that run tools, of programs that bring agents, of followers; `token` works on the files themselves, and so does `demo`.
     const ofPrograms =
-      /^(tool\.(register|result)|harness\.\w+|(attention\.)?subscribe|unsubscribe|server\.stop|goal\.demo|token\.\w+)$/
+      /^(tool\.(register|result)|(harness|terminal)\.\w+|(attention\.)?subscribe|unsubscribe|server\.stop|goal\.demo|token\.\w+)$/
     const missing = operationNames.filter((name) => !ofPrograms.test(name) && !sources.includes(`"${name}"`))
     expect(missing).toEqual([])
   })

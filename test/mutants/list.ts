@@ -1,4 +1,5 @@
 // Every mutant that `npm run mutants` tries, part by part.
+import { conversationMutants } from "./list/conversations.ts"
 import { feedMutants } from "./list/feeds.ts"
 import { machineMutants } from "./list/machine.ts"
 import { policyMutants } from "./list/policy.ts"
@@ -13,5 +14,6 @@ export const mutants: ReadonlyArray<Mutant> = [
   ...policyMutants,
   ...storeMutants,
   ...feedMutants,
-  ...sandboxMutants
+  ...sandboxMutants,
+  ...conversationMutants
 ]

@@ -24,17 +24,15 @@ import { AgentPrompts } from "../prompt/AgentPrompts.ts"
 import { ModelProviders } from "../provider/Registry.ts"
 import { Processes, Sandbox, Workspaces } from "../sandbox/Sandbox.ts"
 import { namedToken } from "../server/Auth.ts"
-import { defaultHost, Listener } from "../server/Listener.ts"
+import { defaultHost, defaultPort, Listener } from "../server/Listener.ts"
 import { TokenAdministration } from "../server/operations/Context.ts"
 import * as Log from "../server/telemetry/Log.ts"
-import * as Traces from "../server/telemetry/TracesLayer.ts"
+import * as Telemetry from "../server/telemetry/Telemetry.ts"
 import * as Store from "../store/Store.ts"
 import { BuiltinToolSet } from "../tool/builtin/BuiltinToolSet.ts"
 import { McpServers } from "../tool/mcp/McpServers.ts"
 import { RemoteToolSource, ToolRouter } from "../tool/ToolService.ts"
 import type { AgentOptions, ServeOptions } from "./ServeOptions.ts"
-
-const defaultPort = 4600
 
 const placeOf = ({ dataDirectory, environment: { homeDirectory: home, variables } }: AgentOptions) => ({
   ...{ dataDirectory, home, variables },
@@ -126,7 +124,7 @@ const makeRooms = (options: ServeOptions) => {
       TokenAdministration,
       isAdministered === true ? tokenAdministration(dataDirectory) : undefined
     ),
-    traces: Traces.layer(options),
+    telemetry: Telemetry.layer(options),
     store: Store.layer({
       directory: dataDirectory,
       snapshotShape,

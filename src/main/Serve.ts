@@ -6,6 +6,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import { Attention } from "../attention/Attention.ts"
 import { DataDirectory } from "../config/DataDirectory.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
@@ -64,6 +65,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(rooms.outside),
     Layer.provideMerge(rooms.followers),
     Layer.provideMerge(ResumeWork.layer),
+    Layer.provideMerge(Attention.layer),
     Layer.provideMerge(conversationViews),
     Layer.provideMerge(rooms.conversations),
     Layer.provideMerge(ConversationReports.layer),
@@ -73,7 +75,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge([rooms.store, rooms.machine]),
     bounded({ withinMs: options.drainMs ?? limits.drainMs, onLate: lateStop }),
     Layer.provideMerge(rooms.secrets),
-    Layer.provideMerge(rooms.traces),
+    Layer.provideMerge(rooms.telemetry),
     Layer.provideMerge(signals),
     Layer.provideMerge(rooms.directory),
     Layer.provideMerge(rooms.log)

@@ -19,7 +19,7 @@ import { limits } from "../wire/WireLimits.ts"
 import { Auth, allowedHosts, bearerOf, checkRequest, type NamedToken, namedToken } from "./Auth.ts"
 import { Condition } from "./Condition.ts"
 import { AllFeed } from "./feed/AllFeed.ts"
-import { Attention } from "./feed/AttentionFeed.ts"
+import { AttentionFeed } from "./feed/AttentionFeed.ts"
 import { Feeds } from "./feed/Feeds.ts"
 import { Live } from "./feed/LiveText.ts"
 import { PageBuffers } from "./feed/PageBuffers.ts"
@@ -33,8 +33,7 @@ import type { Administration, Principal } from "./operations/Context.ts"
 import { Operator, type Services } from "./operations/Operate.ts"
 import { ClientSocket, Connection, type ConnectionHost } from "./socket/Connection.ts"
 import { UnknownSockets } from "./socket/UnknownSockets.ts"
-import { circuitGauges, Metrics, plainGauges, type SeenEvent } from "./telemetry/Metrics.ts"
-import { logEvent, logExit } from "./telemetry/StateLog.ts"
+import { circuitGauges, type Metrics, plainGauges } from "./telemetry/Metrics.ts"
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -56,6 +55,8 @@ export interface HttpListenerOptions {
   readonly page?: PageFiles
   readonly version: string
   readonly log: Log
+  /** What was counted since the server started. */
+  readonly metrics: Metrics
   readonly nowMs: () => number
   readonly monotonicMs: () => number
   /** Figures of the parts behind the listener, for `stats` and for the metrics. */
@@ -90,7 +91,7 @@ export class HttpListener {
   private readonly following: Following
   private readonly connectionHost: ConnectionHost
   private readonly live = new Live()
-  private readonly attention: Attention
+  private readonly attention: AttentionFeed
   private readonly allFeed: AllFeed
   private readonly topics: Feeds
   private readonly metrics: Metrics
@@ -110,9 +111,7 @@ export class HttpListener {
     this.origins = new Set(options.origins?.map((one) => one.toLowerCase()))
     this.unknown = new UnknownSockets(Math.min(limits.unknownSocketsMax, Math.ceil(this.socketsMax / 4)))
     this.auth = new Auth(options.tokens, options.nowMs)
-    const onEvent = (event: SeenEvent, rune: AnyRune): void => logEvent(options.log, event, rune)
-    const gauges = () => [...plainGauges(this.figures()), ...circuitGauges(conversations.circuits())]
-    this.metrics = new Metrics(gauges, { onEvent })
+    this.metrics = options.metrics
     const newName = (): string => `s${++this.names}`
     const onFailure = (error: unknown, conversationId: string): void => {
       const fields = { conversation_id: conversationId, cause: describeError(error) }
@@ -122,12 +121,7 @@ export class HttpListener {
     const reading = { conversationStore, buffers: new PageBuffers(), monotonicMs, onQuiet }
     this.topics = new Feeds({ ...reading, newName, onFailure })
     this.allFeed = new AllFeed({ ...reading, newName, onFailure })
-    this.attention = new Attention({
-      stateOf: (conversationId) => conversations.state(conversationId),
-      known: () => conversations.residentStates(),
-      waiting: () => conversationStore.waiting(),
-      onFailure: (error) => onFailure(error, "*")
-    })
+    this.attention = new AttentionFeed(services.attention)
     this.following = {
       topics: this.topics,
       allFeed: this.allFeed,
@@ -150,6 +144,7 @@ export class HttpListener {
       auth: this.auth,
       operator,
       metrics: this.metrics,
+      gauges: () => [...plainGauges(this.figures()), ...circuitGauges(conversations.circuits())],
       conversationStore,
       ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
       ...(options.page === undefined ? {} : { page: options.page }),
@@ -171,12 +166,8 @@ export class HttpListener {
       notices.subscribe({
         name: "server",
         appended: (conversationId, runes) => this.appended(conversationId, runes),
-        appeared: (conversationId, how) => {
-          // Whoever follows everything has had a restored one before it was archived.
-          if (how !== "restored") this.allFeed.notice(conversationId, 1)
-          this.attention.notice(conversationId)
-        },
-        loaded: (state) => this.metrics.resume(state)
+        // Whoever follows everything has had a restored one before it was archived.
+        appeared: (conversationId, how) => (how === "restored" ? undefined : this.allFeed.notice(conversationId, 1))
       })
     ]
     return () => {
@@ -308,11 +299,7 @@ export class HttpListener {
 
   private appended(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
     const first = runes[0]
-    if (first === undefined) return
-    this.metrics.notice(conversationId, runes)
-    for (const rune of runes) logExit(this.options.log, rune)
-    this.allFeed.notice(conversationId, first.event_id)
-    this.attention.notice(conversationId)
+    if (first !== undefined) this.allFeed.notice(conversationId, first.event_id)
   }
 
   private ping(): void {

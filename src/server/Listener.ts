@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Attention } from "../attention/Attention.ts"
 import { MediaBlobs } from "../contract/Blobs.ts"
 import { CallGates } from "../contract/CallGates.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
@@ -25,6 +26,7 @@ import { Ids } from "../rune/IdSource.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { HttpListener, type HttpListenerOptions } from "./HttpListener.ts"
 import { type Administration, type OperationContext, TokenAdministration } from "./operations/Context.ts"
+import { ServerMetrics } from "./telemetry/Metrics.ts"
 
 export type ListenerOptions = Pick<HttpListenerOptions, "host" | "port" | "tokens" | "version"> &
   Partial<
@@ -55,6 +57,7 @@ export class BindRefused extends Error {
 
 const loopback: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
 export const defaultHost = "127.0.0.1"
+export const defaultPort = 4600
 
 /** Throws BindRefused for an address that other machines reach: the token of the directory is for this one. */
 export const requireLoopback = (host = defaultHost): void => {
@@ -70,6 +73,7 @@ const operationServices = Effect.gen(function* () {
     conversations: yield* ConversationService,
     conversationStore: yield* StoredConversations,
     approvals: yield* ApprovalService,
+    attention: yield* Attention,
     prompts: yield* PromptViewService,
     attachments: { ...(yield* MediaBlobs), sight },
     outsideAgents: yield* OutsideAgentAccess,
@@ -97,6 +101,7 @@ const listen = Effect.fnUntraced(function* ({ prepareDemo, ...options }: Listene
     notices: yield* DurableNotices,
     liveTexts: yield* LiveTexts,
     log: yield* ServerLog,
+    metrics: yield* ServerMetrics,
     sandbox,
     writable: writeRefusal,
     figures,
@@ -114,6 +119,7 @@ type Needs =
   | DurableNotices
   | LiveTexts
   | ServerLog
+  | ServerMetrics
   | ServerReady
 
 export class Listener extends Context.Service<Listener, HttpListener>()("echs/Listener") {

@@ -52,9 +52,6 @@ export const limits = {
   followAllRetryMs: 100,
   /** A conversation that has been quiet this long costs a follower of everything nothing. */
   followAllQuietMs: 30_000,
-  /** Conversations brought into memory for one list of what waits for a person, and how many at once. */
-  attentionConversationsMax: 10_000,
-  attentionLanes: 8,
   /** Changes of what waits for a person that are kept for a reader whose socket is full; one more closes it. */
   attentionMissedMax: 10_000,
   /** How long a reader that was closed may take to say goodbye. */

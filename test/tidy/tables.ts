@@ -84,8 +84,9 @@ export const directions: Readonly<Record<string, ReadonlyArray<string>>> = {
   turn: [...ports, ...effects, "contract", "prompt"],
   autonomy: [...ports, ...effects, "contract"],
   conversation: [...ports, ...effects, "contract", "prompt", "harness", "supervise", "turn", "autonomy"],
+  attention: [...ports, "contract", "conversation"],
   wire: ["rune"],
-  server: ["conversation", "rune", "wire", "contract"],
+  server: ["attention", "conversation", "rune", "wire", "contract"],
   client: ["rune", "wire"],
   // How things are shown, to whoever decides about them: written once for the terminal and the page.
   present: [],

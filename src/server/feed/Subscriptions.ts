@@ -10,7 +10,7 @@ import { BadRequest, LimitExceeded, NotFound } from "../operations/OperationErro
 import { pushedFrame } from "../socket/PushedFrame.ts"
 import type { SocketSink } from "../socket/SocketSink.ts"
 import type { AllFeed } from "./AllFeed.ts"
-import type { Attention } from "./AttentionFeed.ts"
+import type { AttentionFeed } from "./AttentionFeed.ts"
 import type { Feeds, Membership } from "./Feeds.ts"
 import type { RuneFilter } from "./Filter.ts"
 import type { Live } from "./LiveText.ts"
@@ -23,7 +23,7 @@ type Subscribe = FieldsOf<"subscribe">
 export interface Following {
   readonly topics: Feeds
   readonly allFeed: AllFeed
-  readonly attention: Attention
+  readonly attention: AttentionFeed
   readonly live: Live
   readonly conversationStore: ConversationStore
   readonly outsideAgents: OutsideAgents | undefined

@@ -6,7 +6,7 @@ import type { Log } from "../../contract/ServerLog.ts"
 import type { Auth } from "../Auth.ts"
 import type { AttachmentPort, ConversationStore } from "../operations/Context.ts"
 import type { Operator } from "../operations/Operate.ts"
-import type { Metrics } from "../telemetry/Metrics.ts"
+import type { Gauge, Metrics } from "../telemetry/Metrics.ts"
 import type { PageFiles } from "./Page.ts"
 
 /** `ok` is the one status with which everything can be asked for. */
@@ -20,6 +20,8 @@ export interface HttpOptions {
   readonly auth: Auth
   readonly operator: Operator
   readonly metrics: Metrics
+  /** Figures as they are now. */
+  readonly gauges: () => ReadonlyArray<Gauge>
   readonly conversationStore: ConversationStore
   readonly attachments?: AttachmentPort
   /** The files of the page; absent where there is none. */

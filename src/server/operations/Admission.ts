@@ -2,8 +2,9 @@
 // block ends in an error of the protocol, and nothing was started; what they add is part of what is taken.
 import * as Effect from "effect/Effect"
 import type { PromptScene } from "../../contract/CallGates.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
-import { attempt, CurrentOperation, type Operating } from "./CurrentOperation.ts"
+import { CurrentOperation, type Operating } from "./CurrentOperation.ts"
 import { InvalidState } from "./OperationErrors.ts"
 
 /** What the hooks of the conversation make of a message. */

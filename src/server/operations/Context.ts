@@ -2,6 +2,7 @@
 // nothing of sockets; the same handler answers a WebSocket frame, an HTTP request and a test.
 
 import * as Context from "effect/Context"
+import type { Attention } from "../../attention/Attention.ts"
 import type { MediaPort } from "../../contract/Blobs.ts"
 import type { PromptGate } from "../../contract/CallGates.ts"
 import type { OutsideAgents } from "../../contract/OutsideAgents.ts"
@@ -109,6 +110,8 @@ export interface OperationContext {
   readonly conversationStore: ConversationStore
   /** Takes the yes of a person to a call. */
   readonly approvals: Approvals
+  /** What waits for a person. */
+  readonly attention: Attention["Service"]
   /** What models are told before and beside the messages. */
   readonly prompts: Pick<PromptView, "show">
   /** Sixteen random hexadecimal digits. */

@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { WireFailure } from "../../contract/WireFailure.ts"
 import type { Submitted } from "../../conversation/Actor.ts"
-import { failureOf } from "../../conversation/ConversationErrors.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
 import { durableAnswer } from "../../conversation/DurableAnswer.ts"
 import type { AnswerOf, ConnectionOperation, FieldsOf, OperationName } from "../../wire/Operations.ts"
@@ -25,14 +25,7 @@ export type Command = Parameters<Conversations["submit"]>[1]
 export type State = Awaited<ReturnType<Conversations["state"]>>
 type Changed = AnswerOf<"turn.retry">
 
-/** A promise of the rooms behind the server; a rejection without a code is a defect. */
-export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, WireFailure> =>
-  Effect.catch(Effect.tryPromise({ try: run, catch: (error) => error }), (error) => {
-    const failure = failureOf(error)
-    return failure === undefined ? Effect.die(error) : Effect.fail(failure)
-  })
-
-/** The same with what the server offers. */
+/** A promise of the rooms behind the server. */
 export const using = <A>(run: (context: OperationContext) => Promise<A>): Operating<A> =>
   CurrentOperation.use((context) => attempt(() => run(context)))
 

@@ -1,12 +1,13 @@
 // Operations on a conversation as a whole: made, looked at, paused, ended, archived, forked.
 import * as Effect from "effect/Effect"
 import type { Submitted } from "../../conversation/Actor.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import { summaryOf } from "../../conversation/Summary.ts"
 import type { AgentId, ConversationId } from "../../rune/Ids.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import type { OperationContext } from "./Context.ts"
-import { attempt, CurrentOperation, change, type HandlersOf, type Operating, tell, using } from "./CurrentOperation.ts"
+import { CurrentOperation, change, type HandlersOf, type Operating, tell, using } from "./CurrentOperation.ts"
 import { idFor } from "./NewIds.ts"
 
 export type CreateFields = FieldsOf<"conversation.create">

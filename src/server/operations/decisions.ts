@@ -1,9 +1,9 @@
 // What people decide: approvals, interrupts and retries; and the list of what waits for them.
 import * as Effect from "effect/Effect"
-import { approvalItems, attentionSummary } from "../../conversation/Summary.ts"
-import { attempt, CurrentOperation, change, type HandlersOf, tell } from "./CurrentOperation.ts"
+import { attempt } from "../../conversation/Attempt.ts"
+import { approvalItems } from "../../conversation/Summary.ts"
+import { CurrentOperation, change, type HandlersOf, tell } from "./CurrentOperation.ts"
 import { Unauthorized } from "./OperationErrors.ts"
-import { fromWaiting } from "./Waiting.ts"
 
 const approve: HandlersOf<"approval">["approval.approve"] = ({ conversation_id: id, ...decision }) =>
   Effect.gen(function* () {
@@ -18,13 +18,15 @@ const approve: HandlersOf<"approval">["approval.approve"] = ({ conversation_id: 
 
 export const decisionHandlers: HandlersOf<"approval" | "attention" | "turn" | "hook"> = {
   "approval.list": ({ conversation_id: id }) =>
-    id === undefined ? fromWaiting(approvalItems) : tell(id, (state) => ({ items: approvalItems(state) })),
+    id === undefined
+      ? CurrentOperation.use(({ attention }) => attention.approvals)
+      : tell(id, (state) => ({ items: approvalItems(state) })),
   "approval.approve": approve,
   "approval.deny": ({ conversation_id: id, reason = "not allowed", ...decision }) =>
     CurrentOperation.use(({ channel, principal }) =>
       change(id, { _tag: "DenyCall", ...decision, reason, approver: principal.name, channel })
     ),
-  "attention.list": () => fromWaiting(attentionSummary),
+  "attention.list": () => CurrentOperation.use(({ attention }) => attention.list),
   "turn.interrupt": ({ agent_id, conversation_id: id, reason = "asked for" }) =>
     CurrentOperation.use(({ outsideAgents, principal }) =>
       outsideAgents?.isRunning(id) === true

@@ -1,10 +1,11 @@
 // Figures of a conversation or of the server, now and within a window of time.
 
 import * as Effect from "effect/Effect"
+import { attempt } from "../../conversation/Attempt.ts"
 import { summaryOf } from "../../conversation/Summary.ts"
 import { valueAt } from "../../rune/Elements.ts"
 import { limits } from "../../wire/WireLimits.ts"
-import { attempt, CurrentOperation, type Handler, tell } from "./CurrentOperation.ts"
+import { CurrentOperation, type Handler, tell } from "./CurrentOperation.ts"
 import { BadRequest } from "./OperationErrors.ts"
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type { PromptScene } from "../../contract/CallGates.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import { emptyGoal, isEmptyContent } from "../../rune/Content.ts"
 import { demandsIssue } from "../../rune/Demands.ts"
 import { textBefore } from "../../rune/Elements.ts"
@@ -14,7 +15,6 @@ import type { AnswerOf, FieldsOf } from "../../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
 import type { OperationContext } from "./Context.ts"
 import {
-  attempt,
   type Command,
   CurrentOperation,
   change,

@@ -1,8 +1,9 @@
 // Operations on outside agents: launched, followed, listed, spoken to, interrupted.
 import * as Effect from "effect/Effect"
 import type { OutsideAgents } from "../../contract/OutsideAgents.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import type { AgentId } from "../../rune/Ids.ts"
-import { attempt, CurrentOperation, type Handler, type HandlersOf, type Operating } from "./CurrentOperation.ts"
+import { CurrentOperation, type Handler, type HandlersOf, type Operating } from "./CurrentOperation.ts"
 import { newConversationId } from "./conversations.ts"
 import { idFor } from "./NewIds.ts"
 import { BadRequest, InvalidState } from "./OperationErrors.ts"

@@ -1,20 +1,13 @@
 // Messages to agents: attachments are kept first, then hooks have their say, then the message is posted.
 import * as Effect from "effect/Effect"
 import type { Submitted } from "../../conversation/Actor.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import { emptyContent, isEmptyContent } from "../../rune/Content.ts"
 import type { Content } from "../../rune/kinds/shared.ts"
 import type { FieldsOf } from "../../wire/Operations.ts"
 import { admitted } from "./Admission.ts"
 import { withAttachments } from "./Attachments.ts"
-import {
-  attempt,
-  CurrentOperation,
-  type HandlersOf,
-  type Operating,
-  type State,
-  stateOf,
-  submit
-} from "./CurrentOperation.ts"
+import { CurrentOperation, type HandlersOf, type Operating, type State, stateOf, submit } from "./CurrentOperation.ts"
 import { BadRequest } from "./OperationErrors.ts"
 
 type Said = Pick<FieldsOf<"message.post">, "agent_id" | "content" | "conversation_id">

@@ -3,12 +3,12 @@
 // late or again, also in another life of the server, is told how the call ended first.
 import * as Effect from "effect/Effect"
 import type { RegistryAnswer, RemoteTools } from "../../contract/RemoteTools.ts"
+import { attempt } from "../../conversation/Attempt.ts"
 import type { EndedCall } from "../../conversation/EndedCall.ts"
 import { openCallsOf } from "../../conversation/Summary.ts"
 import type { AnswerOf } from "../../wire/Operations.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import {
-  attempt,
   CurrentOperation,
   change,
   type Handler,

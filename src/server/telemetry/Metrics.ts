@@ -1,20 +1,20 @@
 // Figures of the process, for Prometheus to read. Counters follow from durable runes and from what the sockets
-// do; gauges are asked for when somebody reads them. Each instance has a registry of its own: two servers in one process
-// do not count together.
-
+// do; gauges are given by whoever reads. Each instance has a registry of its own: two servers in one process do not count
+// together.
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import { listening } from "../../contract/Channel.ts"
+import { DurableNotices } from "../../contract/DurableNotices.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
-import { makeView, type ViewFold } from "../../conversation/Views.ts"
-import { dropOldest } from "../../rune/Elements.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
+import { type SeenEvent, StateEvents } from "./StateEvents.ts"
 
 type Labels = Readonly<Record<string, string>>
 
 /** Upper bounds in milliseconds. */
 const BOUNDS_MS: ReadonlyArray<number> = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 60_000, 600_000]
-/** Conversations whose view is kept to count transitions; the longest unused are forgotten. */
-const VIEWS_MAX = 4_096
 /** Series of one name; more go into one without labels. */
 const SERIES_MAX = 1_000
 
@@ -23,50 +23,10 @@ type Registry = Context.Context<never>
 
 const makeRegistry = (): Registry => Context.make(Metric.MetricRegistry, new Map())
 
-/** The parts of state events that are counted and logged. */
-export interface SeenEvent {
-  readonly type: string
-  readonly agentId?: string
-  readonly from?: string
-  readonly to?: string
-  readonly reason?: string
-  readonly code?: string
-  readonly detail?: string
-  readonly runId?: string
-  readonly toolName?: string
-  readonly hookName?: string
-  readonly status?: string
-  readonly attempt?: number
-  readonly errorCode?: string
-  readonly retryable?: boolean
-}
-
-export interface MetricsOptions {
-  /** Told of every state event, with the rune that it follows from. */
-  readonly onEvent?: (event: SeenEvent, rune: AnyRune) => void
-}
-
-type StateOfView = NonNullable<Parameters<typeof makeView>[1]>
-
 export class Metrics {
   private readonly registry = makeRegistry()
   private readonly counters = new Map<string, Map<string, Metric.Counter<number>>>()
   private readonly histograms = new Map<string, Metric.Histogram<number>>()
-  private readonly views = new Map<string, ViewFold>()
-  private readonly gauges: () => ReadonlyArray<Gauge>
-
-  private readonly onEvent: MetricsOptions["onEvent"]
-
-  constructor(gauges: () => ReadonlyArray<Gauge>, { onEvent }: MetricsOptions = {}) {
-    this.gauges = gauges
-    this.onEvent = onEvent
-  }
-
-  /** A conversation that another life of the server began: what follows is counted from its state on. */
-  resume(state: StateOfView): void {
-    this.keep(state.conversation_id, makeView("state_events", state))
-  }
-
   count(name: string, labels: Labels = {}, by = 1): void {
     this.counterOf(name, labels).updateUnsafe(by, this.registry)
   }
@@ -94,29 +54,10 @@ export class Metrics {
     this.observe("operation_duration_ms", durationMs)
   }
 
-  /** Durable runes of a conversation, in order. */
-  notice(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
+  /** Durable runes of a conversation. */
+  notice(runes: ReadonlyArray<AnyRune>): void {
     this.count("runes_total", {}, runes.length)
-    const fold = this.viewOf(conversationId)
-    for (const rune of runes) {
-      this.noteDuration(rune)
-      for (const event of fold(rune) as ReadonlyArray<SeenEvent>) {
-        this.noteEvent(event)
-        this.onEvent?.(event, rune)
-      }
-    }
-  }
-
-  private viewOf(conversationId: string): ViewFold {
-    const known = this.views.get(conversationId) ?? makeView("state_events")
-    this.keep(conversationId, known)
-    return known
-  }
-
-  private keep(conversationId: string, view: ViewFold): void {
-    this.views.delete(conversationId)
-    this.views.set(conversationId, view)
-    if (this.views.size > VIEWS_MAX) dropOldest(this.views)
+    for (const rune of runes) this.noteDuration(rune)
   }
 
   private noteDuration(rune: AnyRune): void {
@@ -126,18 +67,32 @@ export class Metrics {
     this.observe(rune.kind === "tool.result" ? "tool_run_duration_ms" : "hook_run_duration_ms", durationMs)
   }
 
-  private noteEvent({ code, from, to, type }: SeenEvent): void {
+  noteEvent({ code, from, to, type }: SeenEvent): void {
     if (type === "state_changed") this.count("agent_state_transitions_total", { from: from ?? "", to: to ?? "" })
     if (type === "session_error") this.count("session_errors_total", { code: code ?? "" })
   }
 
-  /** What was counted so far, and the gauges as they are now. */
-  read(): { readonly counted: Registry; readonly gauges: Registry } {
+  /** What was counted so far, beside gauges as they are now. */
+  read(given: ReadonlyArray<Gauge>): { readonly counted: Registry; readonly gauges: Registry } {
     const now = makeRegistry()
-    for (const { labels = {}, name, value } of this.gauges())
+    for (const { labels = {}, name, value } of given)
       Metric.gauge(name, { attributes: labels }).updateUnsafe(value, now)
     return { counted: this.registry, gauges: now }
   }
+}
+
+/** The counters of a server, from its start to its end. */
+export class ServerMetrics extends Context.Service<ServerMetrics, Metrics>()("echs/ServerMetrics") {
+  static readonly layer: Layer.Layer<ServerMetrics, never, DurableNotices | StateEvents> = Layer.effect(
+    ServerMetrics,
+    Effect.gen(function* () {
+      const metrics = new Metrics()
+      const events = yield* StateEvents
+      yield* DurableNotices.listen({ name: "metrics", appended: (_conversationId, runes) => metrics.notice(runes) })
+      yield* listening(() => events.add("metrics", (event) => metrics.noteEvent(event)))
+      return metrics
+    })
+  )
 }
 
 export interface Gauge {

@@ -1,9 +1,12 @@
 // What happens in conversations, in the log of the server: changes of state, runs of tools and hooks with their duration,
 // errors, and how outside agents ended. Names and figures only: what was said, and with which arguments, is not for it.
-
-import type { Log } from "../../contract/ServerLog.ts"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { listening } from "../../contract/Channel.ts"
+import { DurableNotices } from "../../contract/DurableNotices.ts"
+import { type Log, ServerLog } from "../../contract/ServerLog.ts"
 import type { AnyRune } from "../../rune/Rune.ts"
-import type { SeenEvent } from "./Metrics.ts"
+import { type SeenEvent, StateEvents } from "./StateEvents.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -57,3 +60,18 @@ export const logExit = (log: Pick<Log, "write">, rune: AnyRune): void => {
   const { exit_code: exitCode, reason } = rune.payload as { readonly exit_code?: unknown; readonly reason?: unknown }
   log.write("info", "harness exited", given({ ...placeOf(rune, rune.agent_id), exit_code: exitCode, reason }))
 }
+
+/** Writes them down for as long as the scope is open. */
+export const stateLog: Layer.Layer<never, never, ServerLog | DurableNotices | StateEvents> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const log = yield* ServerLog
+    const events = yield* StateEvents
+    yield* listening(() => events.add("log", (event, rune) => logEvent(log, event, rune)))
+    yield* DurableNotices.listen({
+      name: "log",
+      appended: (_conversationId, runes) => {
+        for (const rune of runes) logExit(log, rune)
+      }
+    })
+  })
+)

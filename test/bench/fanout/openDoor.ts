@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { AttentionProjection } from "#src/attention/Attention.ts"
 import { Channel } from "#src/contract/Channel.ts"
 import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
@@ -14,6 +15,7 @@ import { secureIdSource } from "#src/rune/IdSource.ts"
 import { namedToken } from "#src/server/Auth.ts"
 import { HttpListener } from "#src/server/HttpListener.ts"
 import { makeLog } from "#src/server/telemetry/Log.ts"
+import { Metrics } from "#src/server/telemetry/Metrics.ts"
 import { Store } from "#src/store/Store.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
@@ -44,6 +46,22 @@ export const openDoor = async (directory: string) => {
   })
   const conversationStore = new ConversationStore({ store, conversations, ids, nowMs: () => Date.now() })
   const scope = Scope.makeUnsafe()
+  const log = makeLog({
+    level: "error",
+    nowMs: () => Date.now(),
+    writeLine: (line) => void process.stderr.write(`${line}\n`)
+  })
+  const metrics = new Metrics()
+  const attention = await Effect.runPromise(
+    Scope.provide(AttentionProjection.make({ conversations, conversationStore, log }), scope)
+  )
+  notices.subscribe({
+    name: "server",
+    appended: (conversationId, runes) => {
+      metrics.notice(runes)
+      attention.notice(conversationId)
+    }
+  })
   const opening = HttpListener.open({
     notices,
     liveTexts: new Channel(() => undefined),
@@ -53,17 +71,15 @@ export const openDoor = async (directory: string) => {
     services: {
       conversations,
       conversationStore,
+      attention,
       approvals: new Approvals({ conversations, tools }),
       prompts: new PromptView({ state: (id) => conversations.state(id), contextTokens: () => 32_768 }),
       newId: () => ids.hex16(),
       defaultModel: () => "scripted/stream"
     },
     version: "bench",
-    log: makeLog({
-      level: "error",
-      nowMs: () => Date.now(),
-      writeLine: (line) => void process.stderr.write(`${line}\n`)
-    }),
+    log,
+    metrics,
     nowMs: () => Date.now(),
     monotonicMs: () => performance.now(),
     figures: () => ({})

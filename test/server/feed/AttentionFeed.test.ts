@@ -1,7 +1,11 @@
 // Goal: what needs a person is told when it begins, changes and ends, once each, wherever its conversation is kept, and a
 // reader that takes nothing is sent away. Method: the real server; and for slow readers, conversations told by hand.
-import { describe, expect, it } from "vitest"
-import { Attention } from "#src/server/feed/AttentionFeed.ts"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { AttentionProjection } from "#src/attention/Attention.ts"
+import { AttentionFeed } from "#src/server/feed/AttentionFeed.ts"
 import { limits } from "#src/wire/WireLimits.ts"
 import { say, scenarios, step, use } from "../../support/runtime/scenarios.ts"
 import { effectTool } from "../../support/runtime/tools.ts"
@@ -92,33 +96,42 @@ describe("what needs a person", () => {
 })
 
 describe("a reader of what needs a person", () => {
-  const world = () => {
+  const world = async () => {
     const story = new Story().ready()
-    const attention = new Attention({
-      stateOf: async () => story.state,
-      known: () => [story.state],
-      waiting: async () => [],
-      onFailure: (error) => {
-        throw error
+    const scope = Scope.makeUnsafe()
+    onTestFinished(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+    const projection = AttentionProjection.make({
+      conversations: { state: async () => story.state, residentStates: () => [story.state] },
+      conversationStore: { waiting: async () => [] },
+      log: {
+        write: (_level, message) => {
+          throw new Error(message)
+        }
       }
     })
-    const turn = async (): Promise<void> => {
-      attention.notice(story.state.conversation_id)
-      for (let turns = 0; turns < 5; turns++) await turnOfLoop()
-    }
+    const attention = await Effect.runPromise(Scope.provide(projection, scope))
+    const feed = new AttentionFeed(attention)
+    // Told whatever the others are: a change has been handed out when this one has it.
+    const witness = new FakeSink()
+    await feed.follow(witness).ready
     const toggle = async (): Promise<void> => {
       const isSuspended = story.state.session.status === "suspended"
       story.send(isSuspended ? { _tag: "Unsuspend", reason: "go on" } : { _tag: "Suspend", reason: "errors" })
-      await turn()
+      attention.notice(story.state.conversation_id)
+      const before = changes(witness).length
+      while (changes(witness).length === before) {
+        await turnOfLoop()
+        witness.drain()
+      }
     }
-    return { attention, toggle }
+    return { feed, toggle }
   }
   const changes = ({ frames }: FakeSink) => frames.map(({ attention }) => attention?.["change"])
 
   it("whose socket is full gets nothing more, and the last word about each thing when there is room", async () => {
-    const { attention, toggle } = world()
+    const { feed, toggle } = await world()
     const sink = new FakeSink()
-    await attention.follow(sink).ready
+    await feed.follow(sink).ready
     sink.pending = limits.socketBytesMax
     await toggle()
     const written = sink.unsentBytes
@@ -134,22 +147,22 @@ describe("a reader of what needs a person", () => {
   })
 
   it("that takes nothing for too long is sent away", async () => {
-    const { attention, toggle } = world()
+    const { feed, toggle } = await world()
     const sink = new FakeSink()
     sink.stalledMs = () => 1
-    await attention.follow(sink).ready
+    await feed.follow(sink).ready
     sink.pending = limits.socketBytesMax
     await toggle()
     while (!sink.closed) await turnOfLoop()
-    while (attention.followers > 0) await turnOfLoop()
+    while (feed.followers > 1) await turnOfLoop()
   })
 
   it("hears of changes once it has been told that it listens, and others after it has left", async () => {
-    const { attention, toggle } = world()
+    const { feed, toggle } = await world()
     const [first, second] = [new FakeSink(), new FakeSink()]
-    const following = attention.follow(first)
+    const following = feed.follow(first)
     await following.ready
-    await attention.follow(second).ready
+    await feed.follow(second).ready
     await toggle()
     following.leave()
     await toggle()

@@ -3,16 +3,14 @@ import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { describe, expect, it } from "vitest"
 import { circuitGauges, type Gauge, Metrics, plainGauges } from "#src/server/telemetry/Metrics.ts"
 
-const textOf = (metrics: Metrics): string => {
-  const { counted, gauges } = metrics.read()
+const textOf = (metrics: Metrics, given: ReadonlyArray<Gauge> = []): string => {
+  const { counted, gauges } = metrics.read(given)
   return PrometheusMetrics.formatUnsafe(counted) + PrometheusMetrics.formatUnsafe(gauges)
 }
 
-const counting = (gauges: ReadonlyArray<Gauge> = []): Metrics => new Metrics(() => gauges)
-
 describe("metrics", () => {
   it("count by name and labels, with quotes and line ends escaped", () => {
-    const metrics = counting()
+    const metrics = new Metrics()
     metrics.count("requests_total")
     metrics.count("requests_total", {}, 4)
     metrics.count("errors_total", { code: 'a"b\\c\nd', op: "x" })
@@ -22,7 +20,7 @@ describe("metrics", () => {
   })
 
   it("keep a thousand series of one name, and count the others together", () => {
-    const metrics = counting()
+    const metrics = new Metrics()
     for (let number = 0; number < 1_500; number++) metrics.count("errors_total", { code: `c${number}` })
     metrics.count("errors_total", { code: "c7" })
     const lines = textOf(metrics).trimEnd().split("\n")
@@ -32,7 +30,7 @@ describe("metrics", () => {
   })
 
   it("sum times into buckets that grow", () => {
-    const metrics = counting()
+    const metrics = new Metrics()
     for (const valueMs of [0.5, 1, 3, 99, 700_000]) metrics.observe("run_ms", valueMs)
     const lines = textOf(metrics).trimEnd().split("\n")
     expect(lines.slice(0, 4)).toEqual([
@@ -51,7 +49,8 @@ describe("metrics", () => {
 
   it("show gauges as they are when they are read, each name once with its series", () => {
     const circuits = { one: { circuit: "open", held: 3 }, two: { circuit: "closed", held: 0 } } as never
-    const metrics = counting([...plainGauges({ connections: 2 }), ...circuitGauges(circuits)])
+    const metrics = new Metrics()
+    const gauges = [...plainGauges({ connections: 2 }), ...circuitGauges(circuits)]
     const expected = `# TYPE connections gauge
 connections 2
 # TYPE provider_circuit_open gauge
@@ -61,12 +60,12 @@ provider_circuit_open{provider="two"} 0
 provider_calls_held{provider="one"} 3
 provider_calls_held{provider="two"} 0
 `
-    expect(textOf(metrics)).toBe(expected)
-    expect(textOf(metrics)).toBe(expected)
+    expect(textOf(metrics, gauges)).toBe(expected)
+    expect(textOf(metrics, gauges)).toBe(expected)
   })
 
   it("of two servers in one process are apart", () => {
-    const [one, other] = [counting(), counting()]
+    const [one, other] = [new Metrics(), new Metrics()]
     one.count("requests_total")
     expect(textOf(other)).toBe("")
   })

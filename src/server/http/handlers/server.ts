@@ -4,15 +4,15 @@ import * as Effect from "effect/Effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { attempt } from "../../../conversation/Attempt.ts"
 import { mediaLimits } from "../../../rune/Media.ts"
 import { uploaded } from "../../operations/Attachments.ts"
-import { attempt } from "../../operations/CurrentOperation.ts"
+
 import { BadRequest, InvalidState, Unauthorized } from "../../operations/OperationErrors.ts"
-import type { Metrics } from "../../telemetry/Metrics.ts"
 import { CurrentPrincipal } from "../EndpointGuards.ts"
 import { routed } from "../Endpoints.ts"
 import { readBytes } from "../HttpAnswer.ts"
-import { HttpParts } from "../HttpParts.ts"
+import { type HttpOptions, HttpParts } from "../HttpParts.ts"
 import { openApiDocument } from "../OpenApiDocument.ts"
 
 export const accessHandlers = HttpApiBuilder.group(routed, "access", (handlers) =>
@@ -39,8 +39,8 @@ export const blobHandlers = HttpApiBuilder.group(routed, "blob", (handlers) =>
   handlers.handleRaw("uploadBlob", ({ request }) => upload(request.source as IncomingMessage))
 )
 
-const metricsText = (metrics: Metrics): string => {
-  const { counted, gauges } = metrics.read()
+const metricsText = (parts: HttpOptions): string => {
+  const { counted, gauges } = parts.metrics.read(parts.gauges())
   return PrometheusMetrics.formatUnsafe(counted) + PrometheusMetrics.formatUnsafe(gauges)
 }
 
@@ -49,7 +49,7 @@ let openApiText: string | undefined
 
 export const serverHandlers = HttpApiBuilder.group(routed, "server", (handlers) =>
   handlers
-    .handle("readMetrics", () => HttpParts.use(({ metrics }) => Effect.sync(() => metricsText(metrics))))
+    .handle("readMetrics", () => HttpParts.use((parts) => Effect.sync(() => metricsText(parts))))
     .handle("readOpenApi", () =>
       Effect.sync(() => {
         openApiText ??= JSON.stringify(openApiDocument())

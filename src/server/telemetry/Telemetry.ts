@@ -1,11 +1,15 @@
-// Sends traces for as long as the scope is open, where the settings name a collector; what is finished is sent at its end.
+// What a server tells of itself: metrics, the log of state events, and traces where the settings name a collector. Each
+// follows durable notices for as long as the scope is open; finished traces are sent at its end.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { DurableNotices } from "../../contract/DurableNotices.ts"
 import { describeError, ServerLog } from "../../contract/ServerLog.ts"
+import { ServerMetrics } from "./Metrics.ts"
+import { StateEvents } from "./StateEvents.ts"
+import { stateLog } from "./StateLog.ts"
 import { Traces } from "./Traces.ts"
 
-export interface TracesLayerOptions {
+export interface TelemetryOptions {
   readonly version: string
   /** The base address of an OTLP collector; without it nothing is sent. */
   readonly otlpEndpoint?: string | undefined
@@ -26,8 +30,8 @@ const sendTraces = Effect.fnUntraced(function* (endpoint: string, version: strin
   })
 })
 
-export const layer = ({
-  otlpEndpoint,
-  version
-}: TracesLayerOptions): Layer.Layer<never, never, ServerLog | DurableNotices> =>
+const traces = ({ otlpEndpoint, version }: TelemetryOptions): Layer.Layer<never, never, ServerLog | DurableNotices> =>
   otlpEndpoint === undefined ? Layer.empty : Layer.effectDiscard(sendTraces(otlpEndpoint, version))
+
+export const layer = (options: TelemetryOptions): Layer.Layer<ServerMetrics, never, ServerLog | DurableNotices> =>
+  Layer.mergeAll(ServerMetrics.layer, stateLog, traces(options)).pipe(Layer.provide(StateEvents.layer))

@@ -4,9 +4,10 @@
 import { isLost } from "../machine/decide/TaskSchedule.ts"
 import type { PlanState, TaskState } from "../machine/State.ts"
 import { taskLines } from "../machine/view/PlanSummary.ts"
+import { specText } from "../rune/EvidenceText.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { Finding } from "../rune/kinds/plan.ts"
-import { modelText, specText } from "./evidence/Spec.ts"
+import { modelText } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
 
 export const orchestratorInstructions = `You lead the work on a goal. You do not do the work: you look at the workspace with tools that only read, and split the goal into tasks for workers who start with an empty context.

@@ -113,10 +113,18 @@ const evidenceFor = (plan: PlanState, finding: Finding): ReadonlyArray<EvidenceS
   return shown.slice(0, limits.evidencePerTaskMax).map((one) => one.spec as EvidenceSpec)
 }
 
+/** A planner may have given its own tasks such names. */
+const freeId = (plan: PlanState, wanted: string): TaskId => {
+  const taken = new Set<string>(plan.tasks.map((one) => one.task.task_id))
+  let id = wanted
+  for (let more = 2; taken.has(id); more += 1) id = `${wanted}-${more}`
+  return id as TaskId
+}
+
 const followUp = (plan: PlanState, finding: Finding, index: number): PlanTask => {
   const evidence = evidenceFor(plan, finding)
   return {
-    task_id: `fix-${plan.iterations}-${index + 1}` as TaskId,
+    task_id: freeId(plan, `fix-${plan.iterations}-${index + 1}`),
     title: finding.title.slice(0, 200),
     instructions: `A review found this:\n${findingLines([finding])}\n\nFix it, and only it.`,
     depends_on: [],

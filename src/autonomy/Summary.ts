@@ -3,12 +3,12 @@
 import type { ConversationState, PlanState } from "../machine/State.ts"
 import { costText, durationText, type TeamUse, teamUse } from "../machine/view/PlanSummary.ts"
 import { textBefore } from "../rune/Elements.ts"
+import { specText } from "../rune/EvidenceText.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { Evidence } from "../rune/kinds/evidence.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
 import { usageOf } from "../rune/UsageTotals.ts"
 import { changesSince } from "./Changes.ts"
-import { specText } from "./evidence/Spec.ts"
 import type { Tools } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
 

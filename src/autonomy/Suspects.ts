@@ -1,8 +1,10 @@
 // Evidence that workers could have bent: a check reads files, and workers changed some that were there before. It may be
 // right to change a test; but whoever judges has to see it.
+
+import { specText } from "../rune/EvidenceText.ts"
 import type { Evidence } from "../rune/kinds/evidence.ts"
 import type { FileChange } from "../rune/kinds/plan.ts"
-import { commandsOf, specText } from "./evidence/Spec.ts"
+import { commandsOf } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
 
 /** Where tests, and the settings of test runners, usually are. */

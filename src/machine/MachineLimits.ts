@@ -84,7 +84,11 @@ export const limits = {
   planBlocksMax: 3,
   /** An agent that ends its turn without the answer it was asked for is asked again this often. */
   remindersMax: 2,
-  /** Tokens that may be spent without a task being finished. */
+  /** Reviews in a row that saw no check turn green. */
+  staleReviewsMax: 3,
+  /** Plans, reviews, or calls of a turn that may be refused in a row. */
+  refusalsInRowMax: 10,
+  /** Tokens that may be spent without a check turning green. */
   tokensWithoutProgressMax: 5_000_000,
   /** The same call with the same outcome, this often in a row, is a loop. */
   sameCallsMax: 6,
@@ -100,8 +104,11 @@ export const limits = {
   tryCharsMax: 1024,
   /** Plans that the server sends back because their checks pass already; the next one is for a person. */
   plansReturnedMax: 1,
-  /** Work that cannot be merged is done again this often before a person is asked. */
+  /** Work that conflicts is back with its worker this often before a person is asked; from the second time on alone. */
   mergesAgainMax: 3,
+  mergesAloneAfter: 2,
+  /** A task whose work broke something is opened again this often; then it is for the critic. */
+  reopensMax: 2,
   /** Kept of what a task's worker said at its end, and of its notes. */
   taskResultCharsMax: 4096
 } as const

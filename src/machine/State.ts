@@ -383,6 +383,14 @@ export interface MutableTask {
   note: string | null
   /** The newest attempts that failed or did not count. */
   tries: Array<MutableTry>
+  /** How often the same worker was asked to bring its work together with that of others. */
+  returns: number
+  /** How often it was opened again because its work broke something, and the checks that it broke. */
+  reopens: number
+  regressions: ReadonlyArray<EvidenceSpec>
+  /** The files of the workspace when its work was in them, and the event that says so. */
+  tree: string | null
+  completed_event_id: number | null
 }
 
 /** What the person asked for beside the goal itself; no plan can drop it. */
@@ -443,6 +451,10 @@ export interface MutablePlan {
   blocks: number
   /** Tokens of the conversation when something was last achieved. */
   progress_tokens: number
+  /** Marks of checks that were seen to pass, each once; how many there were at the last review; reviews that saw no new one. */
+  green: Array<string>
+  green_reviewed: number
+  stale_reviews: number
   blocked_task_ids: ReadonlyArray<TaskId>
   iterations: number
   replans: number
@@ -452,7 +464,7 @@ export interface MutablePlan {
 
 export interface MutableConversation {
   /** Version of this shape; a snapshot of another version is not used. */
-  format: 3
+  format: 4
   conversation_id: ConversationId
   /** The last event id folded in. */
   head: number
@@ -499,7 +511,7 @@ export type Outcome = DeepReadonly<MutableOutcome>
 /** The state before the first rune. */
 export const emptyConversation = (conversationId: ConversationId): ConversationState => {
   const state: MutableConversation = {
-    format: 3,
+    format: 4,
     conversation_id: conversationId,
     head: 0,
     last_ms: 0,

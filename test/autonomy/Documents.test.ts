@@ -33,6 +33,8 @@ describe("the page on goals", () => {
     expect(page).toContain(`more than ${limits.planReplansMax} new plans`)
     expect(page).toContain(`${number(limits.tokensWithoutProgressMax)} tokens (\`options.tokens_without_progress\`)`)
     expect(page).toContain(`${limits.sameCallsMax} times in a row`)
+    expect(page).toContain(`${limits.staleReviewsMax} reviews in a row`)
+    expect(page).toContain(`${limits.refusalsInRowMax} plans in a row`)
     expect(page).toContain(`before ${limits.compactionsInRowMax} calls in a row`)
     expect(page).toContain(`more than ${limits.planBlocksMax} times`)
     expect(page).toContain(`${number(pursuit.tasksMax)} tasks or more`)

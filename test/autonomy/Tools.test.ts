@@ -387,6 +387,18 @@ describe("submit_review", () => {
     expect(story.plan.tasks[1]?.task.instructions).toMatch(/error: wrong \(a\.ts:3\) – mend it/)
   })
 
+  it("gives those tasks ids that no task of the plan has", async () => {
+    const story = new PlanStory()
+      .planned([task("fix-1-1"), task("fix-1-1-2")])
+      .worked()
+      .worked()
+    story.carry("Review")
+    const findings = [error, { ...error, title: "wrong too" }]
+    const outcome = await run(submitReview, { verdict: "retry", findings }, contextIn(story, story.plan.critic_id!))
+    expect(outcome.status).toBe("success")
+    expect(story.plan.tasks.map((one) => one.task.task_id)).toEqual(["fix-1-1", "fix-1-1-2", "fix-1-1-3", "fix-1-2"])
+  })
+
   it("tries failed tasks again, with what the review found out about them", async () => {
     const story = new PlanStory()
       .planned([task("a"), task("b")])

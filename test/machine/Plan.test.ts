@@ -610,6 +610,7 @@ describe("a summary", () => {
       "1 of 2 tasks were completed, 0 failed, 0 were under way.",
       "- a (completed) do a",
       "- b (failed) do b: npm test exited with 1 – it is hard",
+      "What to do next: submit the goal again when it is wanted.",
       "Cost: 45 tokens in 0 tool calls and the talk around them, $0.7500. Time: 0 s."
     ])
   })

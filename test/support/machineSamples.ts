@@ -169,6 +169,8 @@ const autonomySamples: Samples<AutonomyCommand> = {
   FailTask: { _tag: "FailTask", payload: payloads["plan.task_failed"] },
   CheckBaseline: { _tag: "CheckBaseline", payload: payloads["plan.baseline_checked"] },
   ReleaseTask: { _tag: "ReleaseTask", payload: payloads["plan.task_released"] },
+  ReturnTask: { _tag: "ReturnTask", payload: payloads["plan.task_returned"] },
+  ReopenTask: { _tag: "ReopenTask", payload: payloads["plan.task_reopened"] },
   Suspend: { _tag: "Suspend", payload: payloads["plan.suspended"] },
   Resume: { _tag: "Resume", payload: payloads["plan.resumed"] },
   BeginReview: { _tag: "BeginReview", payload: payloads["plan.review_started"] },

@@ -201,6 +201,18 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
     task_id: task,
     error: { code: "overloaded", message: "the provider gave no answer for six hours" }
   },
+  "plan.task_returned": {
+    plan_id: plan,
+    task_id: task,
+    agent_id: worker,
+    error: { code: "merge_conflict", message: "others changed the same lines in a.txt", data: { files: ["a.txt"] } }
+  },
+  "plan.task_reopened": {
+    plan_id: plan,
+    task_id: task,
+    error: { code: "regression", message: "its work broke `npm test`" },
+    evidence: [{ ...evidence[0]!, passed: false, exit_code: 1 }]
+  },
   "plan.suspended": { plan_id: plan, cause: "budget", question: "all 100,000 tokens are used: give the goal more?" },
   "plan.resumed": { plan_id: plan, reason: "asked for", budget: { tokens: 200_000 }, principal: "ada" },
   "plan.review_started": { plan_id: plan, iteration: 1 },

@@ -113,6 +113,14 @@ type Describe = (lines: GoalLines, payload: Payload, rune: AnyRune) => ReadonlyA
 const titled = (lines: GoalLines, payload: Payload): string =>
   lines.board.task(payload["task_id"])?.title ?? textOf(payload["task_id"])
 
+/** What becomes of a task whose attempt did not count. */
+const again =
+  (what: string): Describe =>
+  (lines, payload) => {
+    const why = textOf((payload["error"] as Payload | undefined)?.["message"])
+    return [lines.line("notice", "↺", `${titled(lines, payload)} ${what}: ${why}`)]
+  }
+
 const finding = (lines: GoalLines, one: Payload): string => {
   const isError = one["severity"] === "error"
   const where = textOf(one["file"])
@@ -140,13 +148,9 @@ const described: Readonly<Record<string, Describe | undefined>> = {
     if (all.length === 0) return waits
     return [lines.line("quiet", "◇", `${all.length - green} of ${all.length} checks fail before the work`), ...waits]
   },
-  "plan.task_released": (lines, payload) => [
-    lines.line(
-      "notice",
-      "↺",
-      `${titled(lines, payload)} is done again: ${textOf((payload["error"] as Payload | undefined)?.["message"])}`
-    )
-  ],
+  "plan.task_released": again("is done again"),
+  "plan.task_returned": again("is merged by its worker"),
+  "plan.task_reopened": again("is open again"),
   "plan.suspended": (lines, payload) => [lines.line("notice", "?", `waits for you: ${textOf(payload["question"])}`)],
   "plan.resumed": (lines) => [lines.line("quiet", "▸", "resumed")],
   "plan.updated": (lines) => [lines.line("notice", "◇", "the plan has changed"), ...lines.tree()],

@@ -63,6 +63,12 @@ export const planTexts: { readonly [K in Extract<Kind, `plan.${string}`>]: Descr
   "plan.task_released": line("notice", "↺", (payload) =>
     taskAnd(payload, "does not count", textOf(objectOf(payload["error"])["message"]))
   ),
+  "plan.task_returned": line("notice", "↺", (payload) =>
+    taskAnd(payload, "to be merged by its worker", textOf(objectOf(payload["error"])["message"]))
+  ),
+  "plan.task_reopened": line("notice", "↺", (payload) =>
+    taskAnd(payload, "open again", textOf(objectOf(payload["error"])["message"]))
+  ),
   "plan.suspended": line("notice", "?", (payload) => joined(textOf(payload["cause"]), textOf(payload["question"]))),
   "plan.resumed": line("quiet", "▸", reason),
   "plan.review_started": line("quiet", "◇", (payload) => `review ${String(payload["iteration"])}`),

@@ -89,6 +89,14 @@ const notes: Readonly<Record<string, (payload: Payload) => Note>> = {
     "warm",
     `Task ${textOf(id)} is done again: ${textOf(objectOf(error)["message"])}`
   ],
+  "plan.task_returned": ({ error, task_id: id }) => [
+    "warm",
+    `Task ${textOf(id)} is merged by its worker: ${textOf(objectOf(error)["message"])}`
+  ],
+  "plan.task_reopened": ({ error, task_id: id }) => [
+    "warm",
+    `Task ${textOf(id)} is open again: ${textOf(objectOf(error)["message"])}`
+  ],
   "plan.baseline_checked": ({ evidence, needs_approval: why }) => [
     why === undefined ? "quiet" : "warm",
     `${plural(listOf(evidence).length, "check")} ran before the work${why === undefined ? "" : `; waits for a person: ${textOf(why)}`}`

@@ -6,7 +6,8 @@ import { elementAt } from "../../rune/Elements.ts"
 import { canonicalJson } from "../Canonical.ts"
 import { limits } from "../MachineLimits.ts"
 import type { AgentState, CallRecord, ConversationState, PlanState } from "../State.ts"
-import { isLost } from "./TaskSchedule.ts"
+import { agentOf } from "../view/Select.ts"
+import { criticIdOf, isLost, orchestratorIdOf } from "./TaskSchedule.ts"
 
 /** Every reason for which the loop stops by itself or is stopped. */
 export const stopReasons = [
@@ -23,6 +24,9 @@ export const stopReasons = [
   "iterations_exhausted",
   "replans_exhausted",
   "verdict_ping_pong",
+  "no_progress",
+  "plans_refused",
+  "reviews_refused",
   "spend_without_progress",
   "repeated_tool_calls",
   "compaction_without_headroom"
@@ -30,7 +34,8 @@ export const stopReasons = [
 export type StopReason = (typeof stopReasons)[number]
 
 export interface Broken {
-  readonly reason: StopReason
+  /** Refused calls end a turn, and with it an attempt at a task, but no goal. */
+  readonly reason: StopReason | "refused_tool_calls"
   readonly detail: string
 }
 
@@ -72,9 +77,57 @@ const replans = (plan: PlanState): Broken | undefined => {
     : { reason: "replans_exhausted", detail: `a new plan was asked for ${plan.replans} times; ${max} may be` }
 }
 
+/** A round that turns no check green brings the goal no nearer, whatever was done in it. */
+const standstill = (plan: PlanState): Broken | undefined => {
+  const isJudged = plan.last_verdict !== null && plan.last_verdict !== "pass" && plan.status !== "reviewing"
+  if (!isJudged || plan.stale_reviews < limits.staleReviewsMax) return undefined
+  const detail = `in ${plan.stale_reviews} rounds no check turned green that had not passed before`
+  return { reason: "no_progress", detail }
+}
+
+/** Answers that were not accepted: the model called wrongly, what it handed in was faulty, or the policy forbids it. */
+const refusals: ReadonlySet<string> = new Set([
+  "invalid_arguments",
+  "arguments_too_large",
+  "unknown_tool",
+  "tool_denied",
+  "not_expected",
+  "no_plan"
+])
+
+const callsOf = (agent: AgentState): ReadonlyArray<CallRecord> =>
+  agent.transcript.flatMap((item) => (item.type === "assistant" && item.rerun !== true ? item.calls : []))
+
+/** How many of the newest of these calls were refused in a row, and what the newest was told. */
+const refusedInRow = (calls: ReadonlyArray<CallRecord>): { readonly count: number; readonly why: string } => {
+  const answered = calls.filter(({ result }) => result !== undefined)
+  const isRefused = ({ result }: CallRecord): boolean => refusals.has(result?.error?.code ?? "")
+  const accepted = answered.findLastIndex((call) => !isRefused(call))
+  return { count: answered.length - 1 - accepted, why: answered.at(-1)?.result?.error?.message ?? "" }
+}
+
+/** Plans and reviews that were handed in again and again and never accepted, however much was read in between. */
+const refusedHandIns = (state: ConversationState, plan: PlanState): Broken | undefined => {
+  if (plan.status !== "planning" && plan.status !== "reviewing") return undefined
+  const isReview = plan.status === "reviewing"
+  const id = isReview ? (plan.critic_id ?? criticIdOf(plan.plan_id, plan.iterations)) : orchestratorIdOf(plan.plan_id)
+  const agent = agentOf(state, id)
+  if (agent === undefined) return undefined
+  const name = isReview ? "submit_review" : "submit_plan"
+  const { count, why } = refusedInRow(callsOf(agent).filter((call) => call.tool_name === name))
+  if (count < limits.refusalsInRowMax) return undefined
+  const what = isReview ? "reviews" : "plans"
+  return { reason: `${what}_refused`, detail: `${count} ${what} in a row were refused; the last one: ${why}` }
+}
+
 /** Why the loop must not go on, if it must not. */
 export const loopBroken = (state: ConversationState, plan: PlanState): Broken | undefined =>
-  pingPong(plan) ?? replans(plan) ?? spending(state, plan) ?? lostInLoop(plan)
+  pingPong(plan) ??
+  replans(plan) ??
+  standstill(plan) ??
+  refusedHandIns(state, plan) ??
+  spending(state, plan) ??
+  lostInLoop(plan)
 
 const isSame = (left: CallRecord, right: CallRecord): boolean =>
   left.tool_name === right.tool_name &&
@@ -101,6 +154,13 @@ const sameCalls = (agent: AgentState): number => {
   return same
 }
 
+/** The calls of the turn that runs, as far back as refusals count. */
+const newestCalls = (agent: AgentState): ReadonlyArray<CallRecord> => {
+  const asked = agent.transcript.findLastIndex((item) => item.type === "user")
+  const recent = agent.transcript.slice(Math.max(asked + 1, agent.transcript.length - 2 * limits.refusalsInRowMax))
+  return callsOf({ ...agent, transcript: recent })
+}
+
 /** Why an agent's turn must not go on, if it must not. */
 export const turnBroken = (agent: AgentState): Broken | undefined => {
   if (agent.turn?.status !== "streaming") return undefined
@@ -108,7 +168,12 @@ export const turnBroken = (agent: AgentState): Broken | undefined => {
     const detail = `the context had to be summed up before each of ${agent.turn.compactions} model calls in a row`
     return { reason: "compaction_without_headroom", detail }
   }
-  if (sameCalls(agent) < limits.sameCallsMax) return undefined
-  const detail = `the same tool call came ${limits.sameCallsMax} times in a row, with the same outcome`
-  return { reason: "repeated_tool_calls", detail }
+  if (sameCalls(agent) >= limits.sameCallsMax) {
+    const detail = `the same tool call came ${limits.sameCallsMax} times in a row, with the same outcome`
+    return { reason: "repeated_tool_calls", detail }
+  }
+  const { count, why } = refusedInRow(newestCalls(agent))
+  return count < limits.refusalsInRowMax
+    ? undefined
+    : { reason: "refused_tool_calls", detail: `${count} tool calls in a row were refused; the last one: ${why}` }
 }

@@ -31,6 +31,9 @@ const urgency = { critical: 0, high: 1, medium: 2, low: 3 } as const
 
 export const isActive = (task: TaskState): boolean => task.status === "assigned" || task.status === "running"
 
+/** Its work conflicted again after its worker had both sides: it is merged before anything else moves. */
+export const mergesAlone = (task: TaskState): boolean => isActive(task) && task.returns >= limits.mergesAloneAfter
+
 /** It failed and is not tried again. */
 export const isLost = (task: TaskState): boolean => task.status === "failed" && task.attempts >= limits.taskAttemptsMax
 
@@ -52,6 +55,7 @@ export const readyTasks = (plan: Schedulable): ReadonlyArray<TaskState> => {
 
 /** The tasks to start now. */
 export const nextTasks = (plan: Schedulable): ReadonlyArray<TaskState> => {
+  if (plan.tasks.some(mergesAlone)) return []
   const room = (plan.max_parallel ?? limits.tasksParallel) - plan.tasks.filter(isActive).length
   return room <= 0 ? [] : readyTasks(plan).slice(0, room)
 }

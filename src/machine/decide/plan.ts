@@ -46,6 +46,8 @@ const before: { readonly [Tag in AutonomyCommand["_tag"]]?: ReadonlyArray<TaskSt
   StartTask: ["assigned"],
   CompleteTask: ["running"],
   ReleaseTask: ["assigned", "running"],
+  ReturnTask: ["running"],
+  ReopenTask: ["completed"],
   FailTask: ["assigned", "running"]
 }
 

@@ -46,6 +46,9 @@ export const blankPlan = (planId: PlanId): MutablePlan => ({
   verdicts: [],
   blocks: 0,
   progress_tokens: 0,
+  green: [],
+  green_reviewed: 0,
+  stale_reviews: 0,
   blocked_task_ids: [],
   iterations: 0,
   replans: 0,
@@ -80,7 +83,12 @@ const newTask = (task: PlanTask): MutableTask => ({
   result: null,
   evidence: [],
   note: null,
-  tries: []
+  tries: [],
+  returns: 0,
+  reopens: 0,
+  regressions: [],
+  tree: null,
+  completed_event_id: null
 })
 
 const applyChange = (plan: MutablePlan, change: PlanChange): void => {
@@ -93,7 +101,12 @@ const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   if (found === undefined) return
   if (change.type === "task_cancelled") found.status = "cancelled"
   else if (change.type === "task_noted") found.note = change.note.slice(0, limits.taskResultCharsMax)
-  else Object.assign(found, newTask(change.task), { starts: found.starts, tries: found.tries })
+  else
+    Object.assign(found, newTask(change.task), {
+      starts: found.starts,
+      tries: found.tries,
+      reopens: found.reopens
+    })
 }
 
 /** Runs `apply` on the plan the rune speaks of, after its status has moved. */
@@ -171,6 +184,17 @@ const proposals: Pick<
   })
 }
 
+/** Checks that pass now and were never seen to: before the work, for a task, or in a review. */
+const turnGreen = (plan: MutablePlan, evidence: ReadonlyArray<Evidence>): boolean => {
+  const known = new Set(plan.green)
+  for (const { passed, spec, was_green: wasGreen } of evidence) {
+    if (passed && wasGreen !== true) known.add(canonicalHash(spec))
+  }
+  const isProgress = known.size > plan.green.length
+  if (isProgress) plan.green = [...known].slice(0, limits.baselineMax)
+  return isProgress
+}
+
 const tried = (task: MutableTask, error: ErrorInfo, how: { readonly counted: boolean }): void => {
   const { code, message } = error
   const cut = message.slice(0, limits.tryCharsMax).toWellFormed()
@@ -181,6 +205,7 @@ const tasks: Pick<Handlers<"plan">, TaskKind> = {
   "plan.task_assigned": onTask((task, rune) => {
     task.status = "assigned"
     task.starts += 1
+    task.returns = 0
     task.agent_id = rune.payload.agent_id
   }),
   "plan.task_started": onTask((task, rune) => {
@@ -192,7 +217,11 @@ const tasks: Pick<Handlers<"plan">, TaskKind> = {
     task.failure = null
     task.result = rune.payload.result.slice(0, limits.taskResultCharsMax)
     task.evidence = rune.payload.evidence
-    plan.progress_tokens = tokensOf(state)
+    task.tree = rune.payload.tree ?? null
+    task.completed_event_id = rune.event_id
+    // A task without checks is progress by its end alone.
+    const isProgress = turnGreen(plan, task.evidence) || task.evidence.length === 0
+    if (isProgress) plan.progress_tokens = tokensOf(state)
   }),
   "plan.task_failed": onTask((task, rune) => {
     task.status = "failed"
@@ -204,6 +233,17 @@ const tasks: Pick<Handlers<"plan">, TaskKind> = {
     if (task.status === "running") task.attempts = Math.max(0, task.attempts - 1)
     task.status = "pending"
     tried(task, rune.payload.error, { counted: false })
+  }),
+  "plan.task_returned": onTask((task, rune) => {
+    task.returns += 1
+    tried(task, rune.payload.error, { counted: false })
+  }),
+  "plan.task_reopened": onTask((task, rune) => {
+    task.status = "pending"
+    task.attempts = 0
+    task.reopens += 1
+    task.regressions = rune.payload.evidence.map(({ spec }) => spec)
+    tried(task, rune.payload.error, { counted: false })
   })
 }
 
@@ -213,6 +253,10 @@ const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof task
     plan.critic_id = rune.payload.agent_id ?? null
     plan.critic_turns = 0
     plan.evidence = rune.payload.evidence ?? []
+    turnGreen(plan, plan.evidence)
+    const isStale = plan.evidence.length > 0 && plan.green.length === plan.green_reviewed
+    plan.stale_reviews = isStale ? plan.stale_reviews + 1 : 0
+    plan.green_reviewed = plan.green.length
   }),
   "plan.critique": onPlan((plan, rune, state) => {
     const { findings, verdict } = rune.payload
@@ -239,6 +283,7 @@ const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof task
   }),
   "plan.resumed": onPlan((plan, rune, state) => {
     plan.waiting = null
+    plan.stale_reviews = 0
     plan.budget = rune.payload.budget ?? plan.budget
     plan.progress_tokens = tokensOf(state)
     plan.planner_turns = findAgent(state, orchestratorIdOf(plan.plan_id))?.turns ?? 0

@@ -31,6 +31,10 @@ export type AutonomyCommand =
   | ({ readonly _tag: "CheckBaseline" } & Writes<"plan.baseline_checked">)
   /** The attempt does not count. */
   | ({ readonly _tag: "ReleaseTask" } & Writes<"plan.task_released">)
+  /** Its own worker brings it together with what others did meanwhile. */
+  | ({ readonly _tag: "ReturnTask" } & Writes<"plan.task_returned">)
+  /** What it broke is its to mend. */
+  | ({ readonly _tag: "ReopenTask" } & Writes<"plan.task_reopened">)
   /** It waits for a person, in the state it is in. */
   | ({ readonly _tag: "Suspend" } & Writes<"plan.suspended">)
   | ({ readonly _tag: "Resume" } & Writes<"plan.resumed">)
@@ -63,6 +67,7 @@ const completeTask = write("plan.task_completed")
 const failTask = write("plan.task_failed")
 const checkBaseline = write("plan.baseline_checked")
 const releaseTask = write("plan.task_released")
+const returnTask = write("plan.task_returned")
 const suspend = write("plan.suspended")
 const resume = write("plan.resumed")
 
@@ -78,6 +83,8 @@ const over = {
   FailTask: "refuse",
   CheckBaseline: "refuse",
   ReleaseTask: "refuse",
+  ReturnTask: "refuse",
+  ReopenTask: "refuse",
   Suspend: "refuse",
   Resume: "refuse",
   BeginReview: "refuse",
@@ -105,6 +112,8 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     FailTask: "refuse",
     CheckBaseline: "refuse",
     ReleaseTask: "refuse",
+    ReturnTask: "refuse",
+    ReopenTask: "refuse",
     Suspend: { to: "goal_received", runes: suspend },
     Resume: { to: "goal_received", runes: resume },
     BeginReview: "refuse",
@@ -130,6 +139,8 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     FailTask: "refuse",
     CheckBaseline: { to: "planning", runes: checkBaseline },
     ReleaseTask: "refuse",
+    ReturnTask: "refuse",
+    ReopenTask: "refuse",
     Suspend: { to: "planning", runes: suspend },
     Resume: { to: "planning", runes: resume },
     BeginReview: "refuse",
@@ -155,6 +166,8 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     FailTask: { to: "executing", runes: failTask },
     CheckBaseline: { to: "executing", runes: checkBaseline },
     ReleaseTask: { to: "executing", runes: releaseTask },
+    ReturnTask: { to: "executing", runes: returnTask },
+    ReopenTask: { to: "executing", runes: write("plan.task_reopened") },
     Suspend: { to: "executing", runes: suspend },
     Resume: { to: "executing", runes: resume },
     BeginReview: { to: "reviewing", runes: write("plan.review_started") },
@@ -180,6 +193,8 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     FailTask: { to: "blocked", runes: failTask },
     CheckBaseline: "refuse",
     ReleaseTask: { to: "blocked", runes: releaseTask },
+    ReturnTask: { to: "blocked", runes: returnTask },
+    ReopenTask: "refuse",
     Suspend: { to: "blocked", runes: suspend },
     Resume: { to: "blocked", runes: resume },
     BeginReview: "refuse",
@@ -205,6 +220,8 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     FailTask: "refuse",
     CheckBaseline: "refuse",
     ReleaseTask: "refuse",
+    ReturnTask: "refuse",
+    ReopenTask: "refuse",
     Suspend: { to: "reviewing", runes: suspend },
     Resume: { to: "reviewing", runes: resume },
     BeginReview: "refuse",

@@ -7,9 +7,9 @@ import type { AgentId, PlanId, TaskId } from "../../rune/Ids.ts"
 import type { SuspendCause } from "../../rune/kinds/plan.ts"
 import { causeOf, questionOf } from "../decide/FailureKinds.ts"
 import { type Broken, loopBroken, turnBroken } from "../decide/LoopBreakers.ts"
-import { criticIdOf, isActive, orchestratorIdOf, outlook, readyTasks } from "../decide/TaskSchedule.ts"
+import { criticIdOf, isActive, mergesAlone, orchestratorIdOf, outlook, readyTasks } from "../decide/TaskSchedule.ts"
 import { limits } from "../MachineLimits.ts"
-import type { AgentState, ConversationState, PlanState, TaskState } from "../State.ts"
+import type { AgentState, ConversationState, PlanState } from "../State.ts"
 import { autonomy } from "../table/Autonomy.ts"
 import { agentOf, aliveAgents, familyOf, isAlive } from "../view/Select.ts"
 
@@ -25,7 +25,7 @@ export type PlanWork =
   | { readonly _tag: "AwaitPerson" }
   | { readonly _tag: "BeginTask"; readonly task_id: TaskId; readonly start: number }
   /** The worker is done: check the evidence, then CompleteTask or FailTask. */
-  | { readonly _tag: "SettleTask"; readonly task_id: TaskId; readonly start: number }
+  | { readonly _tag: "SettleTask"; readonly task_id: TaskId; readonly start: number; readonly returns: number }
   /** Check all evidence anew, then BeginReview with a critic. */
   | { readonly _tag: "Review"; readonly iteration: number }
   | { readonly _tag: "Block"; readonly task_ids: ReadonlyArray<TaskId>; readonly reason: string }
@@ -62,8 +62,9 @@ const keyOf = (plan: PlanState, work: PlanWork): string => {
     case "AwaitPerson":
     case "Unblock":
       return `${name} ${plan.revision} ${plan.blocks}`
-    case "BeginTask":
     case "SettleTask":
+      return `${name} ${plan.revision} ${work.task_id} ${work.start} ${work.returns}`
+    case "BeginTask":
       return `${name} ${plan.revision} ${work.task_id} ${work.start}`
     case "Review":
       return `${name} ${work.iteration}`
@@ -122,13 +123,18 @@ const planning = (plan: PlanState, orchestrator: AgentState): ReadonlyArray<Plan
   return [plan.baseline_revision === plan.revision ? { _tag: "Approve" } : baseline(plan)]
 }
 
-const isSettled = (state: ConversationState, task: TaskState): boolean =>
-  isActive(task) && isFinished(agentOf(state, task.agent_id))
+/** What the checks or the merge of a task wait for is with the person: they are made again when the goal is resumed. */
+const holdsSettlements: ReadonlySet<SuspendCause> = new Set(["policy", "merge"])
 
-const settlements = (state: ConversationState, plan: PlanState): ReadonlyArray<PlanWork> =>
-  plan.tasks
-    .filter((one) => isSettled(state, one))
-    .map((one) => ({ _tag: "SettleTask", task_id: one.task.task_id, start: one.starts }))
+/** Whoever merges alone is waited for by the others: nothing moves under it. */
+const settlements = (state: ConversationState, plan: PlanState): ReadonlyArray<PlanWork> => {
+  if (plan.waiting !== null && holdsSettlements.has(plan.waiting.cause)) return []
+  const alone = plan.tasks.find(mergesAlone)
+  return plan.tasks
+    .filter((one) => isActive(one) && (alone === undefined || alone === one))
+    .filter((one) => isFinished(agentOf(state, one.agent_id)))
+    .map(({ returns, starts, task }) => ({ _tag: "SettleTask", task_id: task.task_id, start: starts, returns }))
+}
 
 const review = (plan: PlanState): PlanWork => {
   const max = plan.options.max_iterations ?? limits.planIterationsMax

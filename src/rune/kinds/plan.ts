@@ -160,7 +160,9 @@ export const planKinds = [
       plan_id: PlanId,
       task_id: TaskId,
       result: Schema.String,
-      evidence: Schema.Array(Evidence)
+      evidence: Schema.Array(Evidence),
+      /** The files of the workspace with the work of this task in them. */
+      tree: Schema.optionalKey(Schema.String)
     })
   }),
   defineKind("plan.task_failed", {
@@ -176,6 +178,21 @@ export const planKinds = [
   defineKind("plan.task_released", {
     meaning: "An attempt at a task ended through no fault of its own and does not count.",
     payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, error: ErrorInfo })
+  }),
+  defineKind("plan.task_returned", {
+    meaning: "Work that conflicts with that of others is back with its worker, which has both sides.",
+    payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, agent_id: AgentId, error: ErrorInfo })
+  }),
+  defineKind("plan.task_reopened", {
+    meaning: "A task is open again: its work broke what had been shown before.",
+    references: [["evidence", "*", "event_ids", "*"]],
+    payload: Schema.Struct({
+      plan_id: PlanId,
+      task_id: TaskId,
+      error: ErrorInfo,
+      /** The checks that it broke. */
+      evidence: Schema.Array(Evidence)
+    })
   }),
   defineKind("plan.suspended", {
     meaning: "The goal waits for a person, with the question.",

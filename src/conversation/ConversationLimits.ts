@@ -17,6 +17,12 @@ export const limits = {
   residentMax: 10_000,
   /** Conversations whose runes are counted for the figures of a stretch of time. */
   windowConversationsMax: 1_000,
+  /** Conversations and runes that a policy is tried on, the newest first; no further conversation is begun beyond either. */
+  replayConversationsMax: 500,
+  replayRunesMax: 200_000,
+  /** Calls that a trial of a policy lists, and permissions that a list shows. */
+  replayedCallsMax: 200,
+  grantsShownMax: 500,
   /** How many more conversations than have to go are looked at when some have to go. */
   evictionLooks: 64,
   /** A conversation without work leaves memory after this long without use. */

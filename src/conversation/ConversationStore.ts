@@ -132,6 +132,11 @@ export class ConversationStore {
     return endedCall(this.parts.store.runes.pagesNow(conversationId, { after: from - 1 }), callId)
   }
 
+  /** All runes, page by page. */
+  pages(conversationId: string) {
+    return this.parts.store.runes.pagesNow(conversationId, { after: 0 })
+  }
+
   /** The state right after an event that is durable. */
   async stateAt(conversationId: string, atEventId: number): Promise<ConversationState> {
     const head = await this.head(conversationId)

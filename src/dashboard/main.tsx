@@ -15,6 +15,7 @@ import { Inbox } from "./view/Inbox.tsx"
 import { followKeyboard } from "./view/Keyboard.ts"
 import { Keys } from "./view/Keys.tsx"
 import { Overview } from "./view/Overview.tsx"
+import { Policy } from "./view/Policy.tsx"
 import { Shell } from "./view/Shell.tsx"
 import { SignIn } from "./view/SignIn.tsx"
 import { isWelcome } from "./view/Welcome.tsx"
@@ -44,6 +45,8 @@ const View = () => {
       return <Conversation />
     case "goals":
       return <Goals />
+    case "policy":
+      return <Policy />
     case "overview":
       return <Overview />
     default:

@@ -121,6 +121,8 @@ export type SessionRequest =
       readonly changes: ConversationConfig
       readonly agent_id?: AgentId
       readonly budget?: Budget
+      /** Permissions to end, by the events that gave them. */
+      readonly revoked_grants?: ReadonlyArray<number>
       readonly principal?: string
     }
   | {

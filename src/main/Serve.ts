@@ -17,12 +17,14 @@ import { StopRequest } from "../contract/StopRequest.ts"
 import { ConversationReports } from "../conversation/ConversationReports.ts"
 import { conversationViews } from "../conversation/ConversationService.ts"
 import type { Recovered } from "../conversation/Conversations.ts"
+import { PolicyService } from "../conversation/Policies.ts"
 import { ResumeWork } from "../conversation/ResumeWork.ts"
 import { layerSecure } from "../rune/IdSource.ts"
 import { Listener, requireLoopback } from "../server/Listener.ts"
 import { StoreService } from "../store/Store.ts"
 import { bounded } from "../supervise/Bounded.ts"
 import { limits } from "../wire/WireLimits.ts"
+import { knownTools } from "./KnownTools.ts"
 import { type Rooms, roomsOf } from "./Rooms.ts"
 import type { ServeOptions } from "./ServeOptions.ts"
 
@@ -66,6 +68,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(rooms.followers),
     Layer.provideMerge(ResumeWork.layer),
     Layer.provideMerge(Attention.layer),
+    Layer.provideMerge(PolicyService.layer(knownTools)),
     Layer.provideMerge(conversationViews),
     Layer.provideMerge(rooms.conversations),
     Layer.provideMerge(ConversationReports.layer),

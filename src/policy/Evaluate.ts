@@ -12,6 +12,8 @@ export interface Ruling {
   readonly decision: "allow" | "ask" | "deny" | "none"
   readonly reason: string
   readonly rule?: Rule
+  /** Where the rule stands that decided, counted from 0. */
+  readonly index?: number
 }
 
 const readRules = new WeakMap<object, Rule | string>()
@@ -52,7 +54,7 @@ const rulingOf = (facts: Facts): Ruling => {
       return {
         decision: rule.decision,
         reason: `rule ${index + 1} ${verbs[rule.decision]} ${name}${because(rule)}`,
-        rule
+        ...{ rule, index }
       }
     }
     if (answer === "unsure") {

@@ -1,5 +1,6 @@
 // The rules of a server: `policy.json` in its data directory, written by people, with what people allowed for good
 // added below. A change of the file is noticed; a file that cannot be read allows nothing, and is never written over.
+import { createHash } from "node:crypto"
 import { readFileSync, statSync } from "node:fs"
 import { mkdir, open, rename, rm } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -7,6 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ServerLog } from "../contract/ServerLog.ts"
+import type { WireCode } from "../contract/WireFailure.ts"
 import { canonicalJson } from "../machine/Canonical.ts"
 import { policyLimits } from "./PolicyLimits.ts"
 import type { PolicyMode } from "./PolicyPort.ts"
@@ -23,6 +25,8 @@ export interface PolicyDocument {
 /** What is wrong with a policy file, in one sentence. */
 export class PolicyUnreadable extends Error {
   override readonly name = "PolicyUnreadable"
+  readonly _tag = "PolicyUnreadable"
+  readonly wireCode = "bad_request" as const satisfies WireCode
 }
 
 const modes: ReadonlySet<unknown> = new Set(["read_only", "auto", "full_access", undefined])
@@ -57,9 +61,27 @@ export const readPolicyFile = (text: string): PolicyDocument => {
   }
 }
 
-/** The rules of a server, and the one thing that is ever added to them. */
+/** The policy file changed since it was read; nothing was written. */
+export class PolicyChanged extends Error {
+  override readonly name = "PolicyChanged"
+  readonly _tag = "PolicyChanged"
+  readonly wireCode = "invalid_state" as const satisfies WireCode
+}
+
+/** The file as it is now. The revision tells one content from another. */
+export interface PolicySnapshot {
+  readonly revision: string
+  readonly document: PolicyDocument
+  /** What is wrong with the file; the document is empty then. */
+  readonly issue?: string
+}
+
+/** The rules of a server. People write them; what they allow for good is added. */
 export interface PolicyFile {
   readonly rules: ReadonlyArray<unknown>
+  readonly read: () => PolicySnapshot
+  /** Replaces the file if it is still the one that was read; rejects with PolicyChanged or PolicyUnreadable. */
+  readonly replace: (document: unknown, revision: string) => Promise<PolicySnapshot>
   /** Writes down what a person allowed for good; resolves when it is on disk, rejects with PolicyUnreadable. */
   readonly learn: (rule: unknown) => Promise<void>
 }
@@ -112,15 +134,47 @@ class FileBook implements PolicyFile {
     return this.loaded.all
   }
 
+  read(): PolicySnapshot {
+    const { loaded: now, text } = this.look()
+    const revision = createHash("sha256").update(text).digest("hex")
+    return now._tag === "Read" ? { revision, document: now.file } : { revision, document: noFile, issue: now.reason }
+  }
+
+  /** Writes take turns: what is learnt meanwhile is a change. */
+  replace(document: unknown, revision: string): Promise<PolicySnapshot> {
+    const written = this.writing.then(async () => {
+      const text = `${JSON.stringify(document, null, 2)}\n`
+      readPolicyFile(text)
+      const now = this.read()
+      if (now.issue !== undefined) throw new PolicyUnreadable(`policy.json is repaired by hand: ${now.issue}`)
+      if (now.revision !== revision) throw new PolicyChanged("the policy changed since it was read")
+      await replaceFile(this.options.path, text)
+      return this.read()
+    })
+    this.writing = written.then(
+      () => undefined,
+      () => undefined
+    )
+    return written
+  }
+
   private load(): Loaded {
+    return this.look().loaded
+  }
+
+  /** The file as text and as rules, from one reading. */
+  private look(): { readonly text: string; readonly loaded: Loaded } {
+    let text = ""
     try {
-      const file = readPolicyFile(readFileSync(this.options.path, "utf8"))
-      return { _tag: "Read", file, all: [...file.rules, ...file.learnt] }
+      text = readFileSync(this.options.path, "utf8")
+      const file = readPolicyFile(text)
+      return { text, loaded: { _tag: "Read", file, all: [...file.rules, ...file.learnt] } }
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return { _tag: "Read", file: noFile, all: [] }
+      if ((error as NodeJS.ErrnoException).code === "ENOENT")
+        return { text, loaded: { _tag: "Read", file: noFile, all: [] } }
       const reason = (error as Error).message
       // In place of the rules that nobody knows: one that is none, about which everything is asked.
-      return { _tag: "Unreadable", reason, all: [`the policy file cannot be read: ${reason}`] }
+      return { text, loaded: { _tag: "Unreadable", reason, all: [`the policy file cannot be read: ${reason}`] } }
     }
   }
 
@@ -194,6 +248,8 @@ export class ServerRules extends Context.Service<
     readonly current: () => ReadonlyArray<unknown>
     /** Writes down for the whole server what a person allowed for good. */
     readonly learn?: PolicyFile["learn"]
+    /** The file behind them, to be shown and edited. */
+    readonly file?: Pick<PolicyFile, "read" | "replace">
   }
 >()("echs/ServerRules") {
   /** A server without rules of its own, which writes none down. */
@@ -209,7 +265,7 @@ export class ServerRules extends Context.Service<
           onUnreadable: (reason) =>
             log.write("error", "policy.json cannot be read: everything is asked about", { cause: reason })
         })
-        return { current: () => file.rules, learn: (rule) => file.learn(rule) }
+        return { current: () => file.rules, learn: (rule) => file.learn(rule), file }
       })
     )
 }

@@ -7,7 +7,7 @@ import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import { workspaceOf } from "../machine/view/Select.ts"
 import type { ConversationId } from "../rune/Ids.ts"
 import { type AnyRune, isKnown, type RuneOf } from "../rune/Rune.ts"
-import { evaluate } from "./Evaluate.ts"
+import { evaluate, rulingFor } from "./Evaluate.ts"
 import type { PolicyDocument } from "./PolicyFile.ts"
 import type { PolicyQuestion, PolicyVerdict } from "./PolicyPort.ts"
 
@@ -29,6 +29,8 @@ export interface ReplayedCall {
   readonly would: PolicyVerdict["verdict"]
   readonly reason: string
   readonly change: Change
+  /** The rule that applies to it, counted from 0; null where none does. */
+  readonly rule: number | null
 }
 
 /** What is known of tools by their names; nothing of those that are not ours. */
@@ -138,7 +140,8 @@ export class PolicyReplay {
   }
 
   private ask(rune: RuneOf<"tool.call">): void {
-    const verdict = evaluate(questionOf(this.state, rune, this.policy, this.tools))
+    const question = questionOf(this.state, rune, this.policy, this.tools)
+    const verdict = evaluate(question)
     const { arguments: value, call_id, tool_name } = rune.payload
     this.calls.set(call_id, {
       conversation_id: this.conversationId,
@@ -151,8 +154,14 @@ export class PolicyReplay {
       happened: "not_run",
       would: verdict.verdict,
       reason: verdict.reason,
-      change: "same"
+      change: "same",
+      rule: rulingFor(question).index ?? null
     })
+  }
+
+  /** Permissions that people gave for longer, as they are at the end. */
+  get grants(): ConversationState["grants"] {
+    return this.state.grants
   }
 
   finish(): ReadonlyArray<ReplayedCall> {

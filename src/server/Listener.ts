@@ -22,6 +22,7 @@ import {
   PromptViewService,
   StoredConversations
 } from "../conversation/ConversationService.ts"
+import { PolicyService } from "../conversation/Policies.ts"
 import { Ids } from "../rune/IdSource.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { HttpListener, type HttpListenerOptions } from "./HttpListener.ts"
@@ -75,6 +76,7 @@ const operationServices = Effect.gen(function* () {
     approvals: yield* ApprovalService,
     attention: yield* Attention,
     prompts: yield* PromptViewService,
+    policies: yield* PolicyService,
     attachments: { ...(yield* MediaBlobs), sight },
     outsideAgents: yield* OutsideAgentAccess,
     newId: () => ids.hex16(),

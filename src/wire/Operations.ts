@@ -11,6 +11,7 @@ import { conversationOperations } from "./operations/conversations.ts"
 import { decisionOperations } from "./operations/decisions.ts"
 import { feedOperations } from "./operations/feeds.ts"
 import { outsideOperations } from "./operations/outside.ts"
+import { policyOperations } from "./operations/policy.ts"
 import { workOperations } from "./operations/work.ts"
 
 export { type Role, roles } from "./OperationDefinition.ts"
@@ -23,6 +24,7 @@ const all = [
   ...agentOperations,
   ...feedOperations,
   ...outsideOperations,
+  ...policyOperations,
   ...administrationOperations
 ] as const
 

@@ -1,17 +1,13 @@
 // Goal: a person can do with the page what it says. Method: the server as people start it, a scripted model, the page in a
 // real browser, used with keys, clicks and taps; the truth of what happened is read from the server's log.
-import { mkdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import axe from "axe-core"
 import type { Page } from "playwright-core"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import type { AnyRune, Client } from "#src/client/Client.ts"
+import { describe, expect, it } from "vitest"
 import { bundlePage } from "../../.ci/page.ts"
-import { chromium, type OpenPage, PageWorld, phone } from "../support/page.ts"
-import { requirePart } from "../support/require.ts"
+import { phone } from "../support/page.ts"
+import { type PageScene, usePageScene } from "../support/pageScene.ts"
 import { always, say, use } from "../support/runtime/scenarios.ts"
-import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 
 const hostile = [
   "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">",
@@ -33,64 +29,12 @@ const talker = {
   ]
 }
 
-const world = new PageWorld()
-const workspace = join(world.place, "workspace")
-const env = { ECHS_SCENARIOS: world.place, ECHS_MODEL: "scripted/talker.json" }
-let server: ServerProcess
-let client: Client
-let opened: Array<OpenPage> = []
-
-beforeAll(async () => {
-  mkdirSync(workspace, { recursive: true })
-  mkdirSync(world.data, { mode: 0o700 })
-  writeFileSync(join(world.place, "talker.json"), JSON.stringify(talker))
-  if (!chromium.isThere()) return
-  server = await startProcess(world.data, { env })
-  client = await world.client(server)
-}, 120_000)
-
-afterAll(async () => {
-  await server?.end("SIGKILL")
-  await world.close()
-})
-
-beforeEach((context) => requirePart(context, chromium))
-
-afterEach(async () => {
-  const all = opened
-  opened = []
-  for (const { context, troubles } of all) {
-    await context.close()
-    expect(troubles).toEqual([])
-  }
-})
-
-const open: PageWorld["open"] = async (...args) => {
-  const one = await world.open(...args)
-  opened.push(one)
-  return one
-}
-
-const create = async (fields: object = {}): Promise<string> =>
-  (await client.call("conversation.create", { workspace, ...fields })).conversation_id
-
-const tell = (id: string, content: string) => client.call("message.post", { conversation_id: id, content })
-
-/** Waits for a rune of this kind in the log. */
-const rune = async (id: string, kind: string, fits: (one: AnyRune) => boolean = () => true): Promise<AnyRune> => {
-  for await (const item of client.tail(id))
-    if ("rune" in item && item.rune.kind === kind && fits(item.rune)) return item.rune
-  throw new Error(`no ${kind} came`)
-}
-
-const runesOf = async (id: string): Promise<ReadonlyArray<AnyRune>> => {
-  const found: Array<AnyRune> = []
-  for await (const item of client.tail(id)) {
-    if ("caught_up" in item) break
-    if ("rune" in item) found.push(item.rune)
-  }
-  return found
-}
+const scene = usePageScene(talker)
+const open = (options: Parameters<PageScene["open"]>[0] = {}) => scene.open(options)
+const create = (fields: object = {}) => scene.create(fields)
+const tell = (id: string, content: string) => scene.tell(id, content)
+const rune: PageScene["rune"] = (...args) => scene.rune(...args)
+const runesOf = (id: string) => scene.runesOf(id)
 
 /** A conversation with a call that waits. */
 const asking = async (title: string): Promise<string> => {
@@ -128,13 +72,13 @@ describe("the page", { timeout: 120_000 }, () => {
   })
 
   it("asks whoever is not signed in for a ticket, and has none in its address afterwards", async () => {
-    const { context, page } = await open(server)
-    expect(page.url()).toBe(`${server.url}/#/inbox`)
+    const { context, page } = await open()
+    expect(page.url()).toBe(`${scene.server.url}/#/inbox`)
     const stranger = await context.browser()!.newContext()
     const other = await stranger.newPage()
-    await other.goto(server.url)
+    await other.goto(scene.server.url)
     await other.getByText("echs open").waitFor()
-    await other.getByRole("textbox").fill(server.token)
+    await other.getByRole("textbox").fill(scene.server.token)
     await other.getByRole("button", { name: "Sign in" }).click()
     await other.waitForSelector(".rail")
     await other.reload()
@@ -148,7 +92,7 @@ describe("the page", { timeout: 120_000 }, () => {
 describe("the inbox", { timeout: 120_000 }, () => {
   it("shows every character of what would run, and is answered with keys alone", async () => {
     const id = await asking("by keyboard")
-    const { page } = await open(server)
+    const { page } = await open()
     await page.locator(".item").first().waitFor()
     await page.keyboard.press("j")
     const shown = page.locator('[data-argument="command"] [data-exact] .text')
@@ -163,7 +107,7 @@ describe("the inbox", { timeout: 120_000 }, () => {
 
   it("denies, and allows with other arguments", async () => {
     const [first, second] = [await asking("to deny"), await asking("to edit")]
-    const { page } = await open(server)
+    const { page } = await open()
     await select(page, /to deny/)
     await page.keyboard.press("d")
     await rune(first, "tool.denied")
@@ -182,7 +126,7 @@ describe("the inbox", { timeout: 120_000 }, () => {
     const id = await create({ title: "a question" })
     await tell(id, "ask me")
     await rune(id, "tool.approval_requested")
-    const { page } = await open(server)
+    const { page } = await open()
     await select(page, /a question/)
     await page.locator("[data-answer]").fill("blue")
     await page.getByRole("button", { name: "Answer" }).click()
@@ -192,7 +136,7 @@ describe("the inbox", { timeout: 120_000 }, () => {
 
   it("is used with a thumb: targets of 48 pixels, deny far from allow", async () => {
     const id = await asking("by thumb")
-    const { page } = await open(server, { size: phone })
+    const { page } = await open({ size: phone })
     await page.getByRole("link", { name: /by thumb/ }).tap()
     const allow = page.getByRole("button", { name: /Allow once/ })
     const deny = page.getByRole("button", { name: "Deny", exact: true })
@@ -205,7 +149,7 @@ describe("the inbox", { timeout: 120_000 }, () => {
 
   it("lets one of two browsers decide, and tells the other", async () => {
     const id = await asking("a race")
-    const [one, other] = [await open(server), await open(server)]
+    const [one, other] = [await open(), await open()]
     for (const { page } of [one, other]) {
       await select(page, /a race/)
     }
@@ -219,28 +163,28 @@ describe("the inbox", { timeout: 120_000 }, () => {
 
   it("shows a viewer everything and no button that would fail", async () => {
     const id = await asking("for a viewer")
-    const { token } = await client.call("token.create", { name: "guest", role: "viewer" })
-    const { page } = await open(server, { token })
+    const { token } = await scene.client.call("token.create", { name: "guest", role: "viewer" })
+    const { page } = await open({ token })
     await page.getByRole("link", { name: /for a viewer/ }).click()
     await page.getByText("your role is viewer").waitFor()
     expect(await page.getByRole("button", { name: /Allow|Deny|Edit/ }).count()).toBe(0)
     await page.keyboard.press("a")
-    await page.goto(`${server.url}/#/c/${id}`)
+    await page.goto(`${scene.server.url}/#/c/${id}`)
     await page.locator(".transcript .entry").first().waitFor()
     expect(await page.locator("[data-composer], [data-verb]").count()).toBe(0)
     expect((await runesOf(id)).some(({ kind }) => kind === "tool.approved")).toBe(false)
-    await client.call("conversation.close", { conversation_id: id })
+    await scene.client.call("conversation.close", { conversation_id: id })
   })
 })
 
 describe("a goal", { timeout: 120_000 }, () => {
   it("is run from the page: the demo, its plan sent back and approved, its command allowed, its end seen", async () => {
-    const { page } = await open(server, { hash: "/goals" })
+    const { page } = await open({ hash: "/goals" })
     await page.getByRole("button", { name: "Run the demo goal" }).click()
     await page.locator(".conversation").waitFor()
     const id = page.url().split("/c/")[1] ?? ""
     await rune(id, "plan.created")
-    await page.goto(`${server.url}/#/inbox/${encodeURIComponent(`${id}.plan`)}`)
+    await page.goto(`${scene.server.url}/#/inbox/${encodeURIComponent(`${id}.plan`)}`)
     await page.getByText("sh check.sh menu/menu.txt").first().waitFor()
     await page.keyboard.press("d")
     await page.locator("[data-send-back]").fill("soup first, please")
@@ -262,7 +206,7 @@ describe("a goal", { timeout: 120_000 }, () => {
       if (await link.isVisible().catch(() => false)) await link.click({ timeout: 1_000 }).catch(() => undefined)
       await page.waitForTimeout(100)
     }
-    await page.goto(`${server.url}/#/c/${id}`)
+    await page.goto(`${scene.server.url}/#/c/${id}`)
     await page.getByText(/Goal met/).waitFor()
     await page.locator(".side .chip.done").first().waitFor()
   })
@@ -271,7 +215,7 @@ describe("a goal", { timeout: 120_000 }, () => {
 describe("one conversation", { timeout: 120_000 }, () => {
   it("is talked to, steered and stopped, and its words stream", async () => {
     const id = await create({ title: "talk" })
-    const { page } = await open(server, { hash: `/c/${id}` })
+    const { page } = await open({ hash: `/c/${id}` })
     await page.locator("[data-composer]").fill("slow, please")
     await page.locator("[data-composer]").press("Enter")
     await page.locator(".entry.answer .caret").waitFor()
@@ -287,10 +231,10 @@ describe("one conversation", { timeout: 120_000 }, () => {
     const id = await create({ title: "to fork" })
     await tell(id, "first")
     await rune(id, "turn.completed")
-    const { last_event_id: then } = await client.call("conversation.get", { conversation_id: id })
+    const { last_event_id: then } = await scene.client.call("conversation.get", { conversation_id: id })
     await tell(id, "second")
     await rune(id, "turn.completed", ({ event_id }) => event_id > then)
-    const { page } = await open(server, { hash: `/c/${id}/at/${then}` })
+    const { page } = await open({ hash: `/c/${id}/at/${then}` })
     await page.getByText(`You are looking at`).waitFor()
     await page.locator(".entry.input", { hasText: "first" }).waitFor()
     expect(await page.locator(".entry.input", { hasText: "second" }).count()).toBe(0)
@@ -303,7 +247,7 @@ describe("one conversation", { timeout: 120_000 }, () => {
 
   it("is paused, closed and archived", async () => {
     const id = await create({ title: "to archive" })
-    const { page } = await open(server, { hash: `/c/${id}` })
+    const { page } = await open({ hash: `/c/${id}` })
     for (const verb of ["pause", "close", "archive"]) await page.locator(`[data-verb="${verb}"]`).click()
     await rune(id, "session.archived")
     await page.getByText("archived").first().waitFor()
@@ -311,16 +255,15 @@ describe("one conversation", { timeout: 120_000 }, () => {
 
   it("stays what it is when the server is killed and comes back: no gap, no repeat", async () => {
     const id = await create({ title: "survivor" })
-    const { page } = await open(server, { hash: `/c/${id}` })
+    const { page } = await open({ hash: `/c/${id}` })
     await page.locator("[data-composer]").fill("slow, please")
     await page.locator("[data-composer]").press("Enter")
     await page.locator(".entry.answer .caret").waitFor()
-    const port = Number(new URL(server.url).port)
-    await server.end("SIGKILL")
-    await page.getByText("Reconnecting").waitFor()
-    await page.locator("[data-composer]").fill("said while it was away")
-    await page.locator("[data-composer]").press("Enter")
-    server = await startProcess(world.data, { port, env })
+    await scene.crash(async () => {
+      await page.getByText("Reconnecting").waitFor()
+      await page.locator("[data-composer]").fill("said while it was away")
+      await page.locator("[data-composer]").press("Enter")
+    })
     await rune(id, "turn.started", ({ payload }) => JSON.stringify(payload).includes("while it was away"))
     await rune(id, "turn.completed", ({ turn_id }) => turn_id === "turn_2")
     await page.locator(".entry.answer strong", { hasText: "done" }).waitFor()
@@ -334,7 +277,7 @@ describe("one conversation", { timeout: 120_000 }, () => {
     const id = await create({ title: "hostile" })
     await tell(id, "hostile")
     await rune(id, "turn.completed")
-    const { page } = await open(server, { hash: `/c/${id}` })
+    const { page } = await open({ hash: `/c/${id}` })
     await page.getByText("<script>").waitFor()
     expect(await page.title()).not.toBe("taken")
     expect(await page.locator(".transcript script, .transcript img").count()).toBe(0)
@@ -360,13 +303,13 @@ describe("the list of conversations", { timeout: 120_000 }, () => {
       await create({ title: "apple two" }),
       await create({ title: "pear" })
     ]
-    const { page } = await open(server, { hash: "/conversations" })
+    const { page } = await open({ hash: "/conversations" })
     await page.getByRole("searchbox", { name: "Search" }).fill("apple")
     await expect.poll(() => page.locator(".conversation-row").count()).toBe(2)
     for (const box of await page.getByRole("checkbox").all()) await box.check()
     await page.getByRole("button", { name: "Close" }).click()
     await page.getByText("2 closed").waitFor()
-    const states = await Promise.all(ids.map((id) => client.call("conversation.get", { conversation_id: id })))
+    const states = await Promise.all(ids.map((id) => scene.client.call("conversation.get", { conversation_id: id })))
     expect(states.map(({ state }) => state)).toEqual(["closed", "closed", "active"])
   })
 })
@@ -382,15 +325,16 @@ describe("accessibility", { timeout: 120_000 }, () => {
       "/conversations",
       `/c/${id}`,
       `/c/${id}/at/3`,
+      "/policy",
       "/overview"
     ]
     const findings: Array<string> = []
     for (const size of [undefined, phone]) {
-      const { page } = await open(server, size === undefined ? {} : { size })
+      const { page } = await open(size === undefined ? {} : { size })
       for (const colorScheme of ["light", "dark"] as const) {
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
         for (const place of places) {
-          await page.goto(`${server.url}/#${place}`)
+          await page.goto(`${scene.server.url}/#${place}`)
           await page.waitForTimeout(300)
           findings.push(...(await seriousFindings(page)).map((one) => `${place} ${colorScheme}: ${one}`))
         }

@@ -417,6 +417,20 @@ describe("approval", () => {
     return story
   }
 
+  it("for longer is a permission until it is revoked, and only what is one can be revoked", () => {
+    const story = offered(["once", "session"])
+    const { arguments_hash } = story.call("call_1")
+    story.run({ ...approve, call_id: id("call_1"), scope: "session", arguments_hash })
+    const [{ event_id: given } = { event_id: 0 }] = story.state.grants
+    const revoke = { _tag: "UpdateConfig", changes: {}, revoked_grants: [given], principal: "ada" } as const
+    expect(story.refused({ ...revoke, revoked_grants: [given, given + 1] }).code).toBe("not_found")
+    expect(story.state.grants).toHaveLength(1)
+    expect(story.run(revoke)).toEqual(["config.updated"])
+    expect(story.state.grants).toEqual([])
+    expect(story.refused(revoke).code).toBe("not_found")
+    expect(checkInvariants(story.runes)).toEqual([])
+  })
+
   it("for longer than was offered is refused", () => {
     expect(asked().refused({ ...approve, call_id: id("call_1"), scope: "session" })).toMatchObject({
       code: "bad_request",

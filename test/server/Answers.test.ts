@@ -139,6 +139,22 @@ const questions = async (client: Client, workspace: string): Promise<void> => {
   }
 }
 
+const permissions = async (client: Client, workspace: string): Promise<void> => {
+  const { call } = client
+  const id = await begin(client, { model: "scripted/write", workspace })
+  await call("message.post", { ...id, content: "go" })
+  const { call_id } = await rune(client, id, "tool.approval_requested")
+  const { items } = await call("approval.list", id)
+  const { arguments_hash } = (items as ReadonlyArray<Json>)[0]!
+  await call("approval.approve", { ...id, call_id, scope: "session", arguments_hash })
+  const { items: grants } = await call("grant.list")
+  const [{ event_id } = {}] = grants as ReadonlyArray<Json>
+  await call("grant.revoke", { ...id, grant_event_id: event_id })
+  const { revision } = await call("policy.get")
+  await call("policy.test", { policy: { rules: [{ decision: "deny", tool: "write_file" }] } })
+  await call("policy.set", { policy: { rules: [] }, revision })
+}
+
 const plans = async (client: Client, workspace: string): Promise<void> => {
   const { call } = client
   // A goal that goes on may be over before it is cancelled: each is answered once, while its plan waits.
@@ -178,6 +194,7 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     await lives(client)
     await turns(client)
     await questions(client, server.workspace)
+    await permissions(client, server.workspace)
     await plans(client, server.workspace)
     await ownTools(client)
     const { sub } = await client.call("subscribe", { conversation_id: "*", after: "tail" })

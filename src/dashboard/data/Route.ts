@@ -2,7 +2,7 @@
 // moment of the same conversation.
 import { signal } from "@preact/signals"
 
-export type ViewName = "inbox" | "goals" | "conversations" | "conversation" | "overview"
+export type ViewName = "inbox" | "goals" | "conversations" | "conversation" | "policy" | "overview"
 
 export interface Route {
   readonly view: ViewName
@@ -19,7 +19,7 @@ export const parseRoute = (hash: string): Route => {
     .map((part) => decodeURIComponent(part))
   if (first === "c" && id !== "")
     return { view: "conversation", id, at: third === "at" && /^\d{1,15}$/.test(at ?? "") ? Number(at) : undefined }
-  const known: ReadonlyArray<ViewName> = ["inbox", "goals", "conversations", "overview"]
+  const known: ReadonlyArray<ViewName> = ["inbox", "goals", "conversations", "policy", "overview"]
   const view = known.find((name) => name === first) ?? "inbox"
   return { view, id, at: undefined }
 }

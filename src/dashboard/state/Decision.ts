@@ -1,7 +1,8 @@
 // What somebody has to know before deciding about a call, as data: its exact arguments, its reach, why it is asked, and
 // what allowing it for longer would be written down as.
 import type { ApprovalItem } from "../../client/Client.ts"
-import { beyondAscii, visible, visibleJson } from "../../present/VisibleText.ts"
+import { beyondAscii, visible } from "../../present/VisibleText.ts"
+import { ruleText } from "./Rules.ts"
 
 export interface Shown {
   readonly name: string
@@ -28,14 +29,6 @@ export const previewOf = (item: ApprovalItem): { readonly detail?: string; reado
     detail === JSON.stringify(item.arguments) ||
     detail === JSON.stringify(item.arguments, null, 2)
   return { ...(isRepeated ? {} : { detail }), ...(diff === undefined || diff === "" ? {} : { diff }) }
-}
-
-const ruleText = (rule: unknown): string => {
-  const { command, definition, host, path, tool, workspace } = (rule ?? {}) as Readonly<Record<string, unknown>>
-  const what = [command, path, host].find((one) => one !== undefined)
-  const where = workspace === undefined ? "" : ` in ${visible(String(workspace))}`
-  const asDefined = definition === undefined ? "" : ", as it is defined now"
-  return `${visible(String(tool ?? "every tool"))} ${what === undefined ? "every call" : visibleJson(what)}${where}${asDefined}`
 }
 
 const isBelow = (path: string, top: string): boolean => path === top || path.startsWith(`${top.replace(/\/$/, "")}/`)

@@ -78,6 +78,17 @@ const AllowButton = ({
   )
 }
 
+const CancelButton = () => (
+  <button
+    type="button"
+    onClick={() => {
+      form.value = undefined
+    }}
+  >
+    Cancel
+  </button>
+)
+
 const EditForm = ({ approval, item }: { readonly approval: ApprovalItem; readonly item: InboxItem }) => {
   const text = useSignal(JSON.stringify(approval.arguments, null, 2))
   const failure = useSignal("")
@@ -121,14 +132,7 @@ const EditForm = ({ approval, item }: { readonly approval: ApprovalItem; readonl
         <button type="submit" class="main" disabled={deciding.value.has(item.id)}>
           Allow once with these
         </button>
-        <button
-          type="button"
-          onClick={() => {
-            form.value = undefined
-          }}
-        >
-          Cancel
-        </button>
+        <CancelButton />
       </div>
     </form>
   )
@@ -157,14 +161,7 @@ const DenyForm = ({ item }: { readonly item: InboxItem }) => {
         <button type="submit" class="danger">
           Deny
         </button>
-        <button
-          type="button"
-          onClick={() => {
-            form.value = undefined
-          }}
-        >
-          Cancel
-        </button>
+        <CancelButton />
       </div>
     </form>
   )

@@ -1,8 +1,27 @@
 // What a call would do: its title, its exact arguments, its difference, its reach, and why somebody is asked.
+import { useEffect } from "preact/hooks"
 import type { ApprovalItem } from "../../client/Client.ts"
 import { visible } from "../../present/VisibleText.ts"
+import { mayOperate } from "../data/Connection.ts"
+import { askMatches, matches } from "../data/Policy.ts"
 import { argumentsOf, factsOf, previewOf } from "../state/Decision.ts"
+import { recordText } from "../state/Rules.ts"
 import { Exact } from "./Exact.tsx"
+
+/** What the widest rule on offer would have matched in the past. */
+const Matched = ({ approval }: { readonly approval: ApprovalItem }) => {
+  const rule = approval.learns?.rule ?? approval.learns?.session
+  useEffect(() => {
+    if (rule !== undefined && mayOperate()) askMatches(rule)
+  }, [rule])
+  const found = rule === undefined ? undefined : matches.value.get(JSON.stringify(rule))
+  return found === undefined ? null : (
+    <>
+      <dt>matched before</dt>
+      <dd data-matched>{recordText(found)}</dd>
+    </>
+  )
+}
 
 export const DecisionFacts = ({ approval }: { readonly approval: ApprovalItem }) => {
   const { detail, diff } = previewOf(approval)
@@ -36,6 +55,7 @@ export const DecisionFacts = ({ approval }: { readonly approval: ApprovalItem })
             </dd>
           </>
         ))}
+        <Matched approval={approval} />
       </dl>
     </>
   )

@@ -3,7 +3,13 @@ import { addressOf, go, route, type ViewName } from "../data/Route.ts"
 import { inboxKey } from "./Inbox.tsx"
 import { areKeysShown } from "./Keys.tsx"
 
-const places: Readonly<Record<string, ViewName>> = { i: "inbox", g: "goals", c: "conversations", o: "overview" }
+const places: Readonly<Record<string, ViewName>> = {
+  i: "inbox",
+  g: "goals",
+  c: "conversations",
+  p: "policy",
+  o: "overview"
+}
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))

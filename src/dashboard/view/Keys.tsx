@@ -10,7 +10,7 @@ const keys: ReadonlyArray<readonly [string, string]> = [
   ["r", "allow by rule"],
   ["e", "edit the arguments; answer a question"],
   ["d", "deny; send a plan back"],
-  ["g i, g g, g c, g o", "inbox, goals, conversations, overview"],
+  ["g i, g g, g c, g p, g o", "inbox, goals, conversations, policy, overview"],
   ["?", "these keys"]
 ]
 

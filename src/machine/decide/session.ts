@@ -60,6 +60,11 @@ const updateConfig = (sheet: Drafting, command: Of<"UpdateConfig">): undefined =
     sheet.refuse("not_found", `no agent ${command.agent_id}`)
     return
   }
+  const unknown = command.revoked_grants?.find((id) => !sheet.state.grants.some((grant) => grant.event_id === id))
+  if (unknown !== undefined) {
+    sheet.refuse("not_found", `event ${unknown} gave no permission that is still valid`)
+    return
+  }
   const { _tag: _, ...payload } = command
   const { reason, status } = sheet.state.session
   sheet.step(session, status, { _tag: "Configure", payload })

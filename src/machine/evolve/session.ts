@@ -73,7 +73,8 @@ const withBudget = (config: ConversationConfig, budget: ConversationConfig["budg
 
 export const configHandlers: Handlers<"config"> = {
   "config.updated": (state, rune) => {
-    const { changes, agent_id: agentId, budget } = rune.payload
+    const { changes, agent_id: agentId, budget, revoked_grants: revoked = [] } = rune.payload
+    if (revoked.length > 0) state.grants = state.grants.filter(({ event_id: id }) => !revoked.includes(id))
     const agent = findAgent(state, agentId)
     state.session.config = withBudget(
       { ...state.session.config, ...changes },

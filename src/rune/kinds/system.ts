@@ -8,10 +8,13 @@ export const systemKinds = [
   defineKind("config.updated", {
     meaning: "Settings of the conversation changed.",
     views: ["catalog"],
+    references: [["revoked_grants", "*"]],
     payload: Schema.Struct({
       changes: ConversationConfig,
       agent_id: Schema.optionalKey(AgentId),
       budget: Schema.optionalKey(Budget),
+      /** Permissions that hold no longer, by the events that gave them. */
+      revoked_grants: Schema.optionalKey(Schema.Array(EventId)),
       principal: Schema.optionalKey(Schema.String)
     })
   }),

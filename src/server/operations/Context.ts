@@ -10,6 +10,7 @@ import type { RemoteTools } from "../../contract/RemoteTools.ts"
 import type { Approvals } from "../../conversation/Approvals.ts"
 import type { Conversations } from "../../conversation/Conversations.ts"
 import type { EndedCall } from "../../conversation/EndedCall.ts"
+import type { Policies } from "../../conversation/Policies.ts"
 import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
 import type { WindowFigures as WindowSchema } from "../../wire/Answers.ts"
@@ -114,6 +115,8 @@ export interface OperationContext {
   readonly attention: Attention["Service"]
   /** What models are told before and beside the messages. */
   readonly prompts: Pick<PromptView, "show">
+  /** The policy of the server; absent where there is none. */
+  readonly policies?: Policies
   /** Sixteen random hexadecimal digits. */
   readonly newId: () => string
   readonly defaultModel: () => string

@@ -9,6 +9,7 @@ import { stats } from "./figures.ts"
 import { goalHandlers } from "./goals.ts"
 import { harnessHandlers } from "./harness.ts"
 import { messageHandlers } from "./messages.ts"
+import { policyHandlers } from "./policies.ts"
 import { toolHandlers } from "./remoteTools.ts"
 
 export const handlers: HandlerTable = {
@@ -19,6 +20,7 @@ export const handlers: HandlerTable = {
   ...agentHandlers,
   ...toolHandlers,
   ...harnessHandlers,
+  ...policyHandlers,
   ...administrationHandlers,
   stats
 }

@@ -146,8 +146,7 @@ const endingOf = async (scene: Scene, task: TaskState, agentId: AgentId): Promis
   const result = agent === undefined ? "" : lastAnswer(agent)
   if (broken !== undefined) return { result, evidence: [], error: broken }
   const workspace = workspaceIn(scene)
-  if (workspace === undefined)
-    return { result, evidence: [], error: failure("no_workspace", "the conversation has no workspace") }
+  if (workspace === undefined) return endingNowhere(scene, task, result)
   if (worktreesIn(scene) === undefined) {
     return judged(scene, task, agentId, result, await placeIn(context, scene, workspace, { name: agentId, agentId }))
   }
@@ -155,6 +154,12 @@ const endingOf = async (scene: Scene, task: TaskState, agentId: AgentId): Promis
   const request = { name: agentId, agentId, directory: worktreePath(workspace, agentId) }
   return withCleanCopy(context, scene, workspace, request, (place) => judged(scene, task, agentId, result, place))
 }
+
+/** Without a workspace there is nothing to check on and nothing to merge: a task that asks for neither is done. */
+const endingNowhere = ({ plan }: Scene, task: TaskState, result: string): Ending =>
+  checksOf(task, plan).length === 0
+    ? { result, evidence: [] }
+    : { result, evidence: [], error: failure("no_workspace", "the conversation has no workspace") }
 
 const judged = async (
   scene: Scene,
@@ -164,8 +169,7 @@ const judged = async (
   place: ProofPlace
 ): Promise<Ending> => {
   const { context, plan, state } = scene
-  const asked = [...specsOf(task).map((spec) => ({ spec })), ...protectionOf(plan)]
-  const evidence = await checkEvidence(context, asked, place)
+  const evidence = await checkEvidence(context, checksOf(task, plan), place)
   const failed = evidence.filter((one) => !one.passed)
   if (failed.length > 0) {
     const isDenied = failed.some(({ origin, spec }) => {
@@ -177,6 +181,11 @@ const judged = async (
   const error = await merge(scene, agentId, place.standing?.tree)
   return error === undefined ? { result, evidence } : { result, evidence, error }
 }
+
+const checksOf = (task: TaskState, plan: PlanState) => [
+  ...specsOf(task).map((spec) => ({ spec })),
+  ...protectionOf(plan)
+]
 
 const specsOf = ({ task }: TaskState): ReadonlyArray<EvidenceSpec> =>
   (task.evidence ?? []) as ReadonlyArray<EvidenceSpec>

@@ -7,6 +7,9 @@ import { describe, expect, it } from "vitest"
 import { orchestratorIdOf } from "#src/machine/decide/TaskSchedule.ts"
 import { aliveAgents } from "#src/machine/view/Select.ts"
 import { attentionItems, attentionOf } from "#src/machine/view/Supervision.ts"
+import { makePlanId } from "#src/rune/Ids.ts"
+import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
+import type { PlanTask } from "#src/rune/kinds/plan.ts"
 import { fileTools } from "../support/autonomy/fileTools.ts"
 import { goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"
 import { TestRunner } from "../support/autonomy/TestRunner.ts"
@@ -376,5 +379,35 @@ describe("approvals inside a goal", () => {
     const asked = await goal.talk.until("tool.approval_requested")
     await goal.talk.approve(asked.payload.call_id)
     expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+  })
+})
+
+describe("a goal in a conversation without a workspace", () => {
+  const replies = [
+    { when: { role: "orchestrator" }, play: [{ text: "I wait." }, { stall: true as const }] },
+    { play: [{ text: "Done." }] }
+  ]
+  const evidence: ReadonlyArray<EvidenceSpec> = [{ type: "file", path: "letter.txt" }]
+
+  it("ends a task that asks for no check, and fails one that does", async () => {
+    const world = await worlds.open({ scenarios: { plain: { name: "plain", replies } } })
+    const talk = await world.create({ model: "scripted/plain" })
+    const plan_id = makePlanId(world.ids)
+    await talk.submit({ _tag: "SubmitGoal", payload: { plan_id, goal: "Think", auto_start: true } })
+    await talk.until("plan.planning_started")
+    const task = (name: string, more: Partial<PlanTask> = {}): PlanTask => ({
+      task_id: name as PlanTask["task_id"],
+      title: name,
+      instructions: name,
+      depends_on: [],
+      priority: "medium",
+      ...more
+    })
+    const tasks = [task("think"), task("write", { evidence })]
+    await talk.submit({ _tag: "AdvancePlan", plan_id, step: { _tag: "CreatePlan", payload: { plan_id, tasks } } })
+    await talk.until("plan.task_completed")
+    await talk.until("plan.task_failed")
+    expect(talk.of("plan.task_completed").map((rune) => rune.payload.task_id)).toEqual(["think"])
+    expect(talk.of("plan.task_failed")[0]?.payload).toMatchObject({ task_id: "write", error: { code: "no_workspace" } })
   })
 })

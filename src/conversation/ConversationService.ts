@@ -15,7 +15,10 @@ import { AgentPrompts } from "../prompt/AgentPrompts.ts"
 import { ModelProviders } from "../provider/Registry.ts"
 import { Ids } from "../rune/IdSource.ts"
 import { Workspaces } from "../sandbox/Sandbox.ts"
-import { type Store, StoreService } from "../store/Store.ts"
+import { type Engine, LogEngine } from "../store/LogEngine.ts"
+import { StoredRunes } from "../store/runes/StoredRunes.ts"
+import { SnapshotService } from "../store/SnapshotService.ts"
+import { StoreService } from "../store/Store.ts"
 import { ToolRouter } from "../tool/ToolService.ts"
 import { Approvals } from "./Approvals.ts"
 import { ConversationReports } from "./ConversationReports.ts"
@@ -30,7 +33,9 @@ export type ConversationOptions = Partial<
 >
 
 type Needs =
-  | StoreService
+  | LogEngine
+  | StoredRunes
+  | SnapshotService
   | OutputBlobs
   | MediaBlobs
   | ModelProviders
@@ -44,7 +49,7 @@ type Needs =
   | DurableNotices
   | ConversationReports
 
-const pressureOf = ({ runelog }: Store): RuntimeOptions["pressure"] => ({
+const pressureOf = ({ runelog }: Engine): RuntimeOptions["pressure"] => ({
   busy: () => runelog.busy,
   ready: () => runelog.ready(),
   rest: (conversationId) => runelog.rest(conversationId),
@@ -52,7 +57,8 @@ const pressureOf = ({ runelog }: Store): RuntimeOptions["pressure"] => ({
 })
 
 const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions) {
-  const store = yield* StoreService
+  const store = yield* StoredRunes
+  const snapshots = yield* SnapshotService
   const outputs = yield* OutputBlobs
   const media = yield* MediaBlobs
   const { check, issue } = yield* Workspaces
@@ -60,9 +66,9 @@ const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions
     ...options,
     reports: yield* ConversationReports,
     liveTexts: yield* LiveTexts,
-    store: store.runes,
-    pressure: pressureOf(store),
-    snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),
+    store,
+    pressure: pressureOf(yield* LogEngine),
+    snapshots: snapshotPort({ snapshots, store }),
     keepOutput: (output) => outputs.keep(output),
     keepMedia: (bytes, mediaType) => media.keep(bytes, mediaType),
     registry: yield* ModelProviders,

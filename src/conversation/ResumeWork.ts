@@ -26,7 +26,7 @@ const unfinishedNow = (store: Store): ReadonlySet<string> =>
 const resumeMissed = Effect.fnUntraced(function* (known: ReadonlySet<string>) {
   const store = yield* StoreService
   if (store.catalog.openState === "clean" && !store.isBehind) return
-  yield* Effect.tryPromise(() => store.caughtUp)
+  yield* store.caughtUp
   const missed = store.catalog.unfinished().filter((id) => !known.has(id))
   report(yield* ServerLog, yield* recover(yield* ConversationService, missed))
 })

@@ -2,11 +2,17 @@
 // the rune that names it is appended, never changes, and is checked against its name before any of it is served.
 
 import { createHash, randomBytes } from "node:crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Disk, DiskFile } from "#runelog/disk/Disk.ts"
-import { asDiskError } from "#runelog/RunelogErrors.ts"
+import { asDiskError, type OpenError } from "#runelog/RunelogErrors.ts"
+import { MediaBlobs, OutputBlobs } from "../contract/Blobs.ts"
 import { dropOldest } from "../rune/Elements.ts"
 import type { BlobRef } from "../rune/kinds/shared.ts"
+import { mediaLimits } from "../rune/Media.ts"
 import { ensureDirectory, freshFile, isMissing, withFile } from "./Files.ts"
+import { attemptOpen, LogEngine } from "./LogEngine.ts"
 import { BlobDamaged, BlobsFull, BlobTooLarge, BlobUnknown } from "./StoreErrors.ts"
 import { limits } from "./StoreLimits.ts"
 
@@ -247,4 +253,31 @@ export class Blobs {
   private path(sha256: string): string {
     return `${this.directory}/${sha256.slice(0, 2)}/${sha256}`
   }
+}
+
+export class BlobService extends Context.Service<BlobService, Blobs>()("echs/store/Blobs") {
+  static readonly layer: Layer.Layer<BlobService, OpenError, LogEngine> = Layer.effect(
+    BlobService,
+    Effect.gen(function* () {
+      const { directory, disk } = yield* LogEngine
+      const blobs = new Blobs({ disk, directory: `${directory}/blobs` })
+      yield* attemptOpen(() => blobs.sweep())
+      return blobs
+    })
+  )
+
+  /** Blobs as other rooms see them. */
+  static readonly ports: Layer.Layer<OutputBlobs | MediaBlobs, never, BlobService> = Layer.effectContext(
+    Effect.map(BlobService, (blobs) =>
+      Context.make(OutputBlobs, {
+        keep: (source, mediaType = "text/plain") => blobs.keep(source, { mediaType }),
+        read: (sha256, range) => blobs.read(sha256, range)
+      }).pipe(
+        Context.add(MediaBlobs, {
+          keep: (bytes, mediaType) => blobs.keep(bytes, { mediaType }),
+          read: (sha256) => blobs.readAll(sha256, { bytesMax: mediaLimits.fileBytesMax })
+        })
+      )
+    )
+  )
 }

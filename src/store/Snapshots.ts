@@ -129,8 +129,8 @@ export class Snapshots {
   }
 
   /** Forgets all snapshots of a conversation; costs nothing but time. */
-  async remove(conversationId: string): Promise<void> {
-    await this.options.disk.removeTree(this.directory(conversationId))
+  remove(conversationId: string): Promise<void> {
+    return this.options.disk.removeTree(this.directory(conversationId))
   }
 
   /** Event ids of the snapshots there are, oldest first. */
@@ -196,3 +196,9 @@ const parseHeader = (line: Buffer): Header | undefined => {
     return undefined
   }
 }
+
+export const snapshotsIn = (dataDirectory: string): string => `${dataDirectory}/snapshots`
+
+/** Forgets all snapshots of a conversation that has left the log. */
+export const removeSnapshots = (disk: Disk, dataDirectory: string, conversationId: string): Promise<void> =>
+  disk.removeTree(`${snapshotsIn(dataDirectory)}/${conversationId}`)

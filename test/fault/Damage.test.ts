@@ -11,13 +11,13 @@ import type { Disk } from "#runelog/disk/Disk.ts"
 import { evolve } from "#src/machine/evolve/Evolve.ts"
 import { repairData } from "#src/main/RepairData.ts"
 import { verifyData } from "#src/main/VerifyData.ts"
-import { Store } from "#src/store/Store.ts"
 import { diskOf, type Snapshot, snapshotOf } from "../runelog/Fixture.ts"
 import { agent, KIB, Scribe, smallLimits } from "../store/support.ts"
 import { count, reportCount } from "../support/counts.ts"
 import { makeDiskMemory } from "../support/disk/DiskMemory.ts"
 import { DiskSim } from "../support/disk/DiskSim.ts"
 import { randomFrom, seedFor } from "../support/seed.ts"
+import { type OpenStore, openStore } from "../support/store/openStore.ts"
 
 const directory = "/data"
 const options = {
@@ -26,12 +26,12 @@ const options = {
   runelog: { limits: { ...smallLimits, segmentBytes: 8 * KIB } }
 }
 
-const append = async (store: Store, scribe: Scribe): Promise<void> => {
+const append = async (store: OpenStore, scribe: Scribe): Promise<void> => {
   const from = (await store.runes.headNow(scribe.conversationId)) as number
   for (const rune of scribe.runes.slice(from)) await store.runes.appendNow(scribe.conversationId, [rune])
 }
 
-const withBlob = async (store: Store, number: number): Promise<Scribe> => {
+const withBlob = async (store: OpenStore, number: number): Promise<Scribe> => {
   const scribe = new Scribe(number).begin().turn()
   const output = `${number} `.repeat(3000)
   const blob = await store.blobs.put(output)
@@ -52,7 +52,7 @@ const closed = (scribe: Scribe): Scribe => {
 }
 
 /** Live, closed and sealed, archived, with blobs here and there. */
-const fill = async (store: Store): Promise<void> => {
+const fill = async (store: OpenStore): Promise<void> => {
   for (const number of [1, 2, 3]) {
     const scribe = new Scribe(number).begin()
     for (let turn = 0; turn < 3 * number; turn++) scribe.turn()
@@ -77,12 +77,12 @@ const problemsOf = async (disk: Disk) => (await verifyData(directory, { disk }))
 describe("a data directory that nobody damaged is sound", () => {
   it("after a clean stop, a kill and a stop in between", async () => {
     const disk = makeDiskMemory()
-    const store = await Store.open({ ...options, disk })
+    const store = await openStore({ ...options, disk })
     await fill(store)
     expect(await problemsOf(await diskOf(await snapshotOf(disk)))).toEqual([])
     await store.close()
     expect(await verifyData(directory, { disk })).toMatchObject({ problems: [], logs: 6, archives: 2, blobs: 2 })
-    const again = await Store.open({ ...options, disk })
+    const again = await openStore({ ...options, disk })
     await append(again, new Scribe(9).begin().turn())
     expect(await problemsOf(await diskOf(await snapshotOf(disk)))).toEqual([])
     await again.runelog.checkpoint()
@@ -93,7 +93,7 @@ describe("a data directory that nobody damaged is sound", () => {
 
   it("unless its folds disagree", async () => {
     const disk = makeDiskMemory()
-    const store = await Store.open({ ...options, disk })
+    const store = await openStore({ ...options, disk })
     await fill(store)
     await store.close()
     const forgetful: typeof evolve = (state, rune) => (rune.kind === "turn.completed" ? state : evolve(state, rune))
@@ -113,7 +113,7 @@ describe("a data directory that nobody damaged is sound", () => {
       if (moments.length < cuts && random() < 0.02) moments.push(disk.crash(seed + operations))
     }
     for (let life = 0; moments.length < cuts && life < 20; life++) {
-      const store = await Store.open({ ...options, disk })
+      const store = await openStore({ ...options, disk })
       if (life === 0) await fill(store)
       else {
         await append(store, new Scribe(10 + life).begin().turn())
@@ -137,7 +137,7 @@ describe("a data directory that nobody damaged is sound", () => {
       for (const [at, crashed] of moments.entries()) {
         if (!(await crashed.exists(`${directory}/meta`))) continue
         expect(await problemsOf(crashed), `seed ${seed} cut ${at}`).toEqual([])
-        await (await Store.open({ ...options, disk: crashed })).close()
+        await (await openStore({ ...options, disk: crashed })).close()
         expect(await problemsOf(crashed), `seed ${seed} cut ${at}, after the start`).toEqual([])
       }
       done += moments.length
@@ -246,7 +246,7 @@ describe("damage", () => {
 
   beforeAll(async () => {
     const disk = makeDiskMemory()
-    const store = await Store.open({ ...options, disk })
+    const store = await openStore({ ...options, disk })
     await fill(store)
     await store.close()
     files = await snapshotOf(disk)

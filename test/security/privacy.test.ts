@@ -8,11 +8,11 @@ import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { describe, expect, it } from "vitest"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
-import { Store } from "#src/store/Store.ts"
 import { agent, Scribe } from "../store/support.ts"
 import { reportCount } from "../support/counts.ts"
 import type { Json, Socket } from "../support/server/Socket.ts"
 import { type TestServer, useServers } from "../support/server/TestServer.ts"
+import { openStore } from "../support/store/openStore.ts"
 
 const { directory, leaveUnchecked, open } = useServers()
 
@@ -31,7 +31,7 @@ const plant = async (data: string): Promise<{ readonly id: string; readonly head
     scribe.turn(said, said)
     for (let at = before; at < scribe.runes.length; at += 1) scribe.runes[at] = { ...scribe.runes[at]!, visibility }
   }
-  const store = await Store.open({ directory: data, snapshotShape })
+  const store = await openStore({ directory: data, snapshotShape })
   await store.runes.appendNow(scribe.conversationId, scribe.runes)
   await store.close()
   return { id: scribe.conversationId, head: scribe.runes.length }

@@ -8,7 +8,6 @@ import { Runelog } from "#runelog/Runelog.ts"
 import { limits as logLimits } from "#runelog/RunelogLimits.ts"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { BindRefused } from "#src/server/Listener.ts"
-import { Store } from "#src/store/Store.ts"
 import { limits as storeLimits } from "#src/store/StoreLimits.ts"
 import { closeCodes } from "#src/wire/Codes.ts"
 import { limits } from "#src/wire/WireLimits.ts"
@@ -18,6 +17,7 @@ import { effectTool } from "../support/runtime/tools.ts"
 import { bareRooms, startTestServer } from "../support/server/graph.ts"
 import { Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
+import { openStore } from "../support/store/openStore.ts"
 
 const { directory, leaveUnchecked, open } = useServers()
 
@@ -437,7 +437,7 @@ describe("a server that was killed with more conversations written to than a sta
     const written = directory()
     const data = directory()
     for (const path of [written, data]) leaveUnchecked(path)
-    const store = await Store.open({ directory: written, snapshotShape })
+    const store = await openStore({ directory: written, snapshotShape })
     // So many that a close leaves them to the journal as well.
     const count = Math.max(storeLimits.suspectsAtOpenMax, logLimits.closeLogsMax) + 1
     const many = Array.from({ length: count }, (_, number) => new Scribe(number + 1).begin())

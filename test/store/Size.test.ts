@@ -4,15 +4,15 @@ import { randomBytes } from "node:crypto"
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { Store } from "#src/store/Store.ts"
 import { reportCount } from "../support/counts.ts"
+import { type OpenStore, openStore } from "../support/store/openStore.ts"
 import { type Place, realPlace, Scribe } from "./support.ts"
 
 let place: Place
-let store: Store
+let store: OpenStore
 beforeEach(async () => {
   place = realPlace()
-  store = await Store.open({ directory: place.directory, snapshotShape: "1" })
+  store = await openStore({ directory: place.directory, snapshotShape: "1" })
 })
 afterEach(async () => {
   await store.close()

@@ -3,6 +3,7 @@
 // Verifies: G2
 import { readdirSync, rmSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
@@ -12,8 +13,9 @@ import { ServerLog } from "#src/contract/ServerLog.ts"
 import { ServerReady } from "#src/contract/ServerReady.ts"
 import { seededIdSource } from "#src/rune/IdSource.ts"
 import type { Rune } from "#src/rune/Rune.ts"
-import { layer, Store, StoreService } from "#src/store/Store.ts"
+import { layer, StoreService } from "#src/store/Store.ts"
 import { DiskSim } from "../support/disk/DiskSim.ts"
+import { caughtUp, type OpenStore, openStore } from "../support/store/openStore.ts"
 import { conversationIdOf, type Place, realPlace, Scribe, smallLimits } from "./support.ts"
 
 const log = Layer.succeed(ServerLog, { level: "error", write: () => undefined })
@@ -23,19 +25,19 @@ const serviceOf = (directory: string) =>
 const options = (directory: string) => ({ directory, snapshotShape: "1", runelog: { limits: smallLimits } })
 
 let place: Place
-let store: Store
+let store: OpenStore
 beforeEach(async () => {
   place = realPlace()
-  store = await Store.open(options(place.directory))
+  store = await openStore(options(place.directory))
 })
 afterEach(async () => {
   await store.close()
   place.dispose()
 })
 
-const reopen = async (): Promise<Store> => {
+const reopen = async (): Promise<OpenStore> => {
   await store.close()
-  store = await Store.open(options(place.directory))
+  store = await openStore(options(place.directory))
   return store
 }
 
@@ -62,17 +64,17 @@ describe("the store", () => {
   it("keeps the catalog over a clean close, and looks for what is missing", async () => {
     await put(new Scribe(1).begin())
     // One that is closed before it was held against the logs is not vouched for.
-    await store.caughtUp
+    await caughtUp(store)
     await reopen()
     expect(store.catalog.openState).toBe("clean")
     expect(store.catalog.count()).toBe(1)
-    expect(await store.caughtUp).toMatchObject({ doubted: 0 })
+    expect(await caughtUp(store)).toMatchObject({ doubted: 0 })
     await store.close()
     for (const name of readdirSync(place.directory))
       if (name.startsWith("catalog")) rmSync(`${place.directory}/${name}`)
-    store = await Store.open(options(place.directory))
+    store = await openStore(options(place.directory))
     expect(store.catalog.openState).toBe("fresh")
-    expect(await store.caughtUp).toMatchObject({ doubted: 1 })
+    expect(await caughtUp(store)).toMatchObject({ doubted: 1 })
     expect((await store.listNow()).items).toHaveLength(1)
   })
 
@@ -84,7 +86,7 @@ describe("the store", () => {
     expect(await store.snapshots.list(id)).toEqual([])
     expect((await store.listNow({ state: "archived" })).items).toMatchObject([{ conversation_id: id, title: "kept" }])
     await reopen()
-    await store.caughtUp
+    await caughtUp(store)
     expect((await store.listNow()).items).toMatchObject([{ state: "archived", last_event_id: scribe.runes.length }])
     const copied = await store.fork({
       from: id,
@@ -116,8 +118,8 @@ describe("the store", () => {
     await store.close()
     for (const name of readdirSync(place.directory))
       if (name.startsWith("catalog")) rmSync(`${place.directory}/${name}`)
-    store = await Store.open(options(place.directory))
-    await store.caughtUp
+    store = await openStore(options(place.directory))
+    await caughtUp(store)
     expect(store.catalog.get(scribe.conversationId)).toMatchObject({ title: "kept", state: "archived", turns: 1 })
   })
 
@@ -126,7 +128,7 @@ describe("the store", () => {
     const id = scribe.conversationId
     await store.runes.appendNow(id, [scribe.add("session.archived", await store.archive.prepare(id))])
     await reopen()
-    const { settled } = await store.caughtUp
+    const { settled } = await caughtUp(store)
     expect([...settled]).toEqual([[id, { _tag: "Archived" }]])
     expect(await store.runelog.list()).toEqual([])
     expect(await store.runes.headNow(id)).toBe(scribe.runes.length)
@@ -134,21 +136,20 @@ describe("the store", () => {
 
   it("catches up when what goes first is over, and not at all when it is closed before", async () => {
     await put(new Scribe(1).begin())
-    for (const end of ["over", "failed", "closed"] as const) {
+    for (const end of ["over", "closed"] as const) {
       await store.close()
-      const first = Promise.withResolvers<void>()
-      store = await Store.open({ ...options(place.directory), catchUpAfter: first.promise })
+      const ready = Latch.makeUnsafe(false)
+      store = await openStore({ ...options(place.directory), ready })
       let isCaughtUp = false
-      void store.caughtUp.then(() => {
+      void caughtUp(store).then(() => {
         isCaughtUp = true
       })
       await store.listNow()
       await new Promise((resolve) => setImmediate(resolve))
       expect(isCaughtUp).toBe(false)
-      if (end === "over") first.resolve()
-      else if (end === "failed") first.reject(new Error("no"))
+      if (end === "over") ready.openUnsafe()
       else await store.close()
-      expect(await store.caughtUp).toMatchObject({ doubted: 0 })
+      expect(await caughtUp(store)).toMatchObject({ doubted: 0 })
     }
   })
 
@@ -160,14 +161,14 @@ describe("the store", () => {
   })
 
   it("is one at a time, and gives the directory back when it cannot open", async () => {
-    await expect(Store.open(options(place.directory))).rejects.toMatchObject({ _tag: "DirectoryLocked" })
+    await expect(openStore(options(place.directory))).rejects.toMatchObject({ _tag: "DirectoryLocked" })
     const exit = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(serviceOf(place.directory)))))
     expect(exit).toMatchObject({ _tag: "DirectoryLocked" })
     await store.close()
     await store.close()
     const disk: Disk = { ...makeDiskNode(), removeTree: () => Promise.reject(new Error("no")) }
-    await expect(Store.open({ ...options(place.directory), disk })).rejects.toThrow("no")
-    store = await Store.open(options(place.directory))
+    await expect(openStore({ ...options(place.directory), disk })).rejects.toThrow("no")
+    store = await openStore(options(place.directory))
   })
 
   it("is a service for as long as its scope", async () => {
@@ -179,7 +180,7 @@ describe("the store", () => {
       return yield* runes.head(scribe.conversationId)
     })
     expect(await Effect.runPromise(Effect.provide(program, serviceOf(place.directory)))).toBe(4)
-    store = await Store.open(options(place.directory))
+    store = await openStore(options(place.directory))
     expect(await store.runes.headNow(scribe.conversationId)).toBe(4)
   })
 })
@@ -194,7 +195,7 @@ describe("what becomes durable", () => {
       appended: (id, runes) => void heard.push(`${id} appended ${runes.length}`),
       appeared: (id, how) => void heard.push(`${id} ${how}`)
     })
-    store = await Store.open({ ...options(place.directory), notices })
+    store = await openStore({ ...options(place.directory), notices })
     const scribe = await put(new Scribe(1).begin().turn().close())
     const { conversationId: id, runes } = scribe
     const made = { ids: seededIdSource(1), nowMs: 5 }
@@ -223,7 +224,7 @@ describe("what becomes durable", () => {
         throw new Error("broken")
       }
     })
-    store = await Store.open({ ...options(place.directory), notices })
+    store = await openStore({ ...options(place.directory), notices })
     const scribe = await put(new Scribe(1).begin())
     expect(failed).toEqual(["broken"])
     expect((await store.listNow()).items).toMatchObject([{ conversation_id: scribe.conversationId, last_event_id: 4 }])
@@ -234,18 +235,18 @@ describe("a power cut", () => {
   it("leaves a catalog that agrees with the log once the store is open", async () => {
     const disk = new DiskSim()
     const sim = { directory: "/data", disk, snapshotShape: "1", runelog: { limits: smallLimits } }
-    const before = await Store.open(sim)
+    const before = await openStore(sim)
     const scribes = Array.from({ length: 20 }, (_, number) => new Scribe(number).begin().turn())
     for (const { conversationId, runes } of scribes) {
       for (let at = 0; at < runes.length; at += 5) await before.runes.appendNow(conversationId, runes.slice(at, at + 5))
     }
     const rest = disk.crash(7)
-    const after = await Store.open({ ...sim, disk: rest })
+    const after = await openStore({ ...sim, disk: rest })
     expect([...after.runelog.recovered.logs].sort()).toEqual(scribes.map(({ conversationId }) => conversationId).sort())
     for (const { conversationId, runes } of scribes) {
       expect(after.catalog.get(conversationId)?.last_event_id).toBe(runes.length)
     }
-    expect(await after.caughtUp).toMatchObject({ doubted: 0 })
+    expect(await caughtUp(after)).toMatchObject({ doubted: 0 })
     await after.close()
     await before.close()
   })
@@ -253,15 +254,15 @@ describe("a power cut", () => {
   it("with very many conversations touched is no reason to wait: lists say that they are not up to date until they are", async () => {
     const disk = new DiskSim()
     const sim = { directory: "/data", disk, snapshotShape: "1" }
-    const before = await Store.open(sim)
+    const before = await openStore(sim)
     const scribes = Array.from({ length: 1001 }, (_, number) => new Scribe(number).begin())
     await Promise.all(scribes.map(({ conversationId, runes }) => before.runes.appendNow(conversationId, runes)))
-    const after = await Store.open({ ...sim, disk: disk.killProcess() })
+    const after = await openStore({ ...sim, disk: disk.killProcess() })
     expect(after.isBehind).toBe(true)
     expect(after.runelog.stats.journalLogs).toBeGreaterThan(900)
     expect(after.catalog.list()).toMatchObject({ rebuilding: true })
     expect(await after.runes.headNow(scribes[500]!.conversationId)).toBe(scribes[500]!.runes.length)
-    await after.caughtUp
+    await caughtUp(after)
     expect(after.catalog.list()).not.toHaveProperty("rebuilding")
     expect(after.catalog.count()).toBe(1001)
     await after.close()
@@ -271,12 +272,12 @@ describe("a power cut", () => {
   it("during a close is a power cut like any other", async () => {
     const disk = new DiskSim()
     const sim = { directory: "/data", disk, snapshotShape: "1", runelog: { limits: smallLimits } }
-    const before = await Store.open(sim)
+    const before = await openStore(sim)
     const scribe = new Scribe(1).begin()
     await before.runes.appendNow(scribe.conversationId, scribe.runes)
     disk.powerOff()
     await before.close().catch(() => undefined)
-    const after = await Store.open({ ...sim, disk: disk.crash(3) })
+    const after = await openStore({ ...sim, disk: disk.crash(3) })
     const { runes } = await after.runes.readNow(scribe.conversationId, { after: 0 })
     expect(runes as ReadonlyArray<Rune>).toEqual(scribe.runes)
     await after.close()

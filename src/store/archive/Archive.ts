@@ -2,6 +2,9 @@
 // only then removes the log; restoring goes the other way round. Whenever the power goes, the log or the archive is
 // whole, and `settle` finishes what was begun. `<data>/archive/<conversation>.arc` is the only file of an archive.
 
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import type { Runelog } from "#runelog/Runelog.ts"
 import { asDiskError } from "#runelog/RunelogErrors.ts"
@@ -12,8 +15,10 @@ import type { AnyRune } from "../../rune/Rune.ts"
 import { foldRow } from "../catalog/CatalogFold.ts"
 import { emptyRow, type RowState } from "../catalog/CatalogRow.ts"
 import { ensureDirectory, freshFile, isMissing, removeIfThere } from "../Files.ts"
+import { LogEngine } from "../LogEngine.ts"
 import { decodePage, type RunePage } from "../runes/Page.ts"
 import type { ArchiveSource, EngineRead } from "../runes/RuneStore.ts"
+import { removeSnapshots } from "../Snapshots.ts"
 import { ArchiveDamaged, ConversationUnknown, NotArchivable } from "../StoreErrors.ts"
 import { limits } from "../StoreLimits.ts"
 import { ArchiveWriter, type Manifest, rowIn } from "./ArchiveFile.ts"
@@ -327,4 +332,16 @@ export class Archive implements ArchiveSource {
   private path(conversationId: string): string {
     return `${this.directory}/${conversationId}${SUFFIX}`
   }
+}
+
+/** Archived conversations; what is derived from one that has left the log goes with it. */
+export class ArchiveService extends Context.Service<ArchiveService, Archive>()("echs/store/Archive") {
+  static readonly layer: Layer.Layer<ArchiveService, never, LogEngine> = Layer.effect(
+    ArchiveService,
+    Effect.map(
+      LogEngine,
+      ({ directory, disk, runelog }) =>
+        new Archive({ runelog, disk, directory, onArchived: (id) => removeSnapshots(disk, directory, id) })
+    )
+  )
 }

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Store } from "#src/store/Store.ts"
+import { openStore } from "../../support/store/openStore.ts"
 import { collectGarbage } from "./garbage.ts"
 import { openDoor, token } from "./openDoor.ts"
 import { Sink } from "./Sink.ts"
@@ -12,7 +12,7 @@ const BATCH = 500
 const TRIES = 10
 
 const writeLog = async (directory: string, runes: number): Promise<void> => {
-  const store = await Store.open({ directory, snapshotShape: "bench" })
+  const store = await openStore({ directory, snapshotShape: "bench" })
   for (let first = 1; first <= runes; first += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, runes - first + 1) }, (_, index) => makeRune(first + index))
     await store.runes.appendNow(conversationId, batch as never)

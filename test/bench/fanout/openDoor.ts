@@ -16,7 +16,7 @@ import { namedToken } from "#src/server/Auth.ts"
 import { HttpListener } from "#src/server/HttpListener.ts"
 import { makeLog } from "#src/server/telemetry/Log.ts"
 import { Metrics } from "#src/server/telemetry/Metrics.ts"
-import { Store } from "#src/store/Store.ts"
+import { openStore } from "../../support/store/openStore.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
 export const token = "bench-token-of-no-consequence"
@@ -31,7 +31,7 @@ const stream = {
 
 export const openDoor = async (directory: string) => {
   const notices = new NoticeBus()
-  const store = await Store.open({ directory, snapshotShape, notices })
+  const store = await openStore({ directory, snapshotShape, notices })
   const ids = secureIdSource()
   const tools = functionTools([])
   const conversations = makeConversations({

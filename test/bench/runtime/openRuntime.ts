@@ -10,7 +10,7 @@ import { type IdSource, secureIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import { Store } from "#src/store/Store.ts"
+import { type OpenStore, openStore } from "../../support/store/openStore.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
 export interface RuntimeSettings {
@@ -29,7 +29,7 @@ interface Waiter {
 }
 
 export class BenchRuntime {
-  readonly store: Store
+  readonly store: OpenStore
   readonly conversations: Conversations
   /** Turns that are complete and durable. */
   completed = 0
@@ -38,7 +38,7 @@ export class BenchRuntime {
   private readonly onRunes: RuntimeSettings["onRunes"]
   private awaited: { readonly completed: number; readonly resolve: () => void } | undefined
 
-  private constructor(store: Store, settings: RuntimeSettings) {
+  private constructor(store: OpenStore, settings: RuntimeSettings) {
     this.store = store
     this.onRunes = settings.onRunes
     const { key, providers, scenarios } = settings
@@ -65,7 +65,7 @@ export class BenchRuntime {
 
   static async open(directory: string, settings: RuntimeSettings = {}): Promise<BenchRuntime> {
     const notices = new NoticeBus()
-    const runtime = new BenchRuntime(await Store.open({ directory, snapshotShape, notices }), settings)
+    const runtime = new BenchRuntime(await openStore({ directory, snapshotShape, notices }), settings)
     notices.subscribe({ name: "bench", appended: (conversationId, runes) => runtime.note(conversationId, runes) })
     return runtime
   }

@@ -8,7 +8,7 @@ import { type ConversationId, makeConversationId } from "#src/rune/Ids.ts"
 import type { Kind } from "#src/rune/Kinds.ts"
 import type { Rune, RuneOf } from "#src/rune/Rune.ts"
 import type { RunePage } from "#src/store/runes/Page.ts"
-import { Store } from "#src/store/Store.ts"
+import { type OpenStore, openStore } from "../../support/store/openStore.ts"
 import { callItem, Story, shellTool, textItem } from "../../support/story.ts"
 import type { Row } from "../Bench.ts"
 import { comparedRow, found, rateRow } from "../runelog/rows.ts"
@@ -57,13 +57,13 @@ const tellStory = (runes: number): ReadonlyArray<Rune> => {
 }
 
 export interface ReplayLogs {
-  readonly store: Store
+  readonly store: OpenStore
   readonly conversationIds: ReadonlyArray<ConversationId>
   readonly runesEach: number
 }
 
 export const writeReplayLogs = async (directory: string, runes: number): Promise<ReplayLogs> => {
-  const store = await Store.open({ directory: join(directory, "replay"), snapshotShape: "bench" })
+  const store = await openStore({ directory: join(directory, "replay"), snapshotShape: "bench" })
   const runesEach = Math.min(runes, RUNES_PER_CONVERSATION)
   const told = tellStory(runesEach)
   const ids = seededIdSource(3)

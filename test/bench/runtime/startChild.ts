@@ -1,5 +1,6 @@
 // Starts the runtime on a directory in a process of its own and says how long that took: from the start of the process,
 // and of that the opening alone; and what its heap holds then. Closes in good order before it speaks. Argument: directory.
+import { caughtUp } from "../../support/store/openStore.ts"
 import { usedHeapBytes } from "./usedHeap.ts"
 
 const importedFromMs = performance.now()
@@ -10,7 +11,7 @@ const runtime = await BenchRuntime.open(process.argv[2] ?? "")
 const { failed } = await runtime.recover()
 const readyMs = performance.now()
 if (failed.length > 0) throw failed[0]
-await runtime.store.caughtUp
+await caughtUp(runtime.store)
 const caughtUpMs = performance.now()
 const heapBytes = await usedHeapBytes()
 const conversations = runtime.store.catalog.count()

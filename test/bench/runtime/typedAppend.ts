@@ -6,7 +6,7 @@ import { secureIdSource } from "#src/rune/IdSource.ts"
 import { makeAgentId, makeConversationId, makeRequestId, makeRuneId, turnIdOf } from "#src/rune/Ids.ts"
 import { encode, type RuneDraft, stamp } from "#src/rune/Rune.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
-import { Store } from "#src/store/Store.ts"
+import { openStore } from "../../support/store/openStore.ts"
 import type { Row } from "../Bench.ts"
 import { makeRaw, rawName } from "../runelog/raw.ts"
 import { comparedRow, detailRows, rateRow } from "../runelog/rows.ts"
@@ -39,7 +39,7 @@ const openers: Readonly<Record<Scope, (directory: string) => Promise<Opened>>> =
     return { runelog, runes: new RuneStore({ runelog }), close: () => runelog.close() }
   },
   "whole store": async (directory) => {
-    const store = await Store.open({ directory, snapshotShape: "bench" })
+    const store = await openStore({ directory, snapshotShape: "bench" })
     return { runelog: store.runelog, runes: store.runes, close: () => store.close() }
   }
 }

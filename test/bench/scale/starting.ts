@@ -5,8 +5,8 @@ import { once } from "node:events"
 import { cpSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { snapshotShape } from "#src/conversation/SnapshotStore.ts"
-import { Store } from "#src/store/Store.ts"
 import { launcher } from "../../support/cli.ts"
+import { caughtUp, openStore } from "../../support/store/openStore.ts"
 
 export interface Start {
   /** From the start of the process until it says that it listens. */
@@ -83,9 +83,9 @@ export interface Kept {
 export const countKept = async (scratch: string, killed: string, head: number): Promise<Kept> => {
   const ids: ReadonlyArray<string> = JSON.parse(readFileSync(join(scratch, "ids.json"), "utf8"))
   const openedMs = performance.now()
-  const store = await Store.open({ directory: killed, snapshotShape })
+  const store = await openStore({ directory: killed, snapshotShape })
   const dirty = store.runelog.stats.journalLogs
-  await store.caughtUp
+  await caughtUp(store)
   const caughtUpMs = performance.now() - openedMs
   let missing = 0
   for (const id of ids) if ((await store.runelog.head(id)) < head || store.catalog.get(id) === undefined) missing += 1

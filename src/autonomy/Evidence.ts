@@ -1,5 +1,6 @@
 // Checks evidence: runs the commands, looks at the files, counts what changed. What the server finds is what counts,
 // whatever a model said before. A check that cannot be made has not passed.
+import type { TaskState } from "../machine/State.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import { checkDiff, checkFile, checkUnchanged } from "./evidence/Look.ts"
 import { cut, type Found, failed, type Place } from "./evidence/Place.ts"
@@ -13,6 +14,12 @@ export interface Asked {
   readonly spec: EvidenceSpec
   readonly origin?: Evidence["origin"]
 }
+
+/** The checks of a task; those that a person named are the person's. */
+export const askedOf = ({ task }: TaskState): ReadonlyArray<Asked> =>
+  ((task.evidence ?? []) as ReadonlyArray<EvidenceSpec>).map((spec) =>
+    task.origin === undefined ? { spec } : { spec, origin: task.origin }
+  )
 
 /** The more checks there are, the less is kept of each. */
 const fitted = (found: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> => {

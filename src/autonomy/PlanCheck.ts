@@ -1,5 +1,6 @@
 // Reads a plan as a model wrote it. What is wrong with it is told all at once and in words the model can act on; a plan
 // that comes out of here can be executed: no cycle, no unknown dependency, evidence for every task.
+import { cycleOf } from "../machine/decide/TaskGraph.ts"
 import type { TaskId } from "../rune/Ids.ts"
 import type { EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { PlanTask } from "../rune/kinds/plan.ts"
@@ -37,7 +38,7 @@ export const taskOf = (problems: Problems, where: string, value: unknown): PlanT
   }
   const id = problems.text(`${where}.id`, value["id"])
   if (id !== "" && !taskId.test(id)) problems.add(`${where}.id`, "may have up to 64 letters, digits and . _ -")
-  const { priority = "medium", role } = value
+  const { model, priority = "medium", role } = value
   if (!priorities.has(priority)) problems.add(`${where}.priority`, "must be critical, high, medium or low")
   const criteria = problems.texts(`${where}.success_criteria`, value["success_criteria"], 32)
   return {
@@ -52,45 +53,9 @@ export const taskOf = (problems: Problems, where: string, value: unknown): PlanT
     priority: priority as PlanTask["priority"],
     evidence: evidenceList(problems, `${where}.evidence`, value["evidence"]),
     ...(role === undefined ? {} : { role: problems.text(`${where}.role`, role, 64) }),
+    ...(model === undefined || model === "" ? {} : { model: problems.text(`${where}.model`, model, 200) }),
     ...(criteria.length === 0 ? {} : { success_criteria: criteria })
   }
-}
-
-/** Tasks that wait for each other, in order, the first one again at the end; nothing when there are none. */
-export const cycleOf = (
-  tasks: ReadonlyArray<Pick<PlanTask, "task_id" | "depends_on">>
-): ReadonlyArray<string> | undefined => {
-  const left = new Map<string, ReadonlyArray<string>>(tasks.map((one) => [one.task_id, one.depends_on]))
-  const needed = new Map<string, number>(
-    tasks.map((one) => [one.task_id, one.depends_on.filter((id) => left.has(id)).length])
-  )
-  const dependants = new Map<string, Array<string>>()
-  for (const one of tasks)
-    for (const id of one.depends_on) dependants.set(id, [...(dependants.get(id) ?? []), one.task_id])
-  const free = [...needed].filter(([, count]) => count === 0).map(([id]) => id)
-  for (let id = free.pop(); id !== undefined; id = free.pop()) {
-    left.delete(id)
-    for (const next of dependants.get(id) ?? []) {
-      const count = (needed.get(next) ?? 0) - 1
-      needed.set(next, count)
-      if (count === 0) free.push(next)
-    }
-  }
-  const first = left.keys().next().value
-  if (first === undefined) return undefined
-  return walkRound(left, first)
-}
-
-/** Everything that is left depends on something that is left, so the walk comes round. */
-const walkRound = (left: ReadonlyMap<string, ReadonlyArray<string>>, first: string): ReadonlyArray<string> => {
-  const path: Array<string> = []
-  let next: string | undefined = first
-  while (next !== undefined && !path.includes(next)) {
-    path.push(next)
-    next = left.get(next)?.find((id) => left.has(id))
-  }
-  const at = next ?? first
-  return [...path.slice(path.indexOf(at)), at]
 }
 
 type Node = Pick<PlanTask, "task_id" | "depends_on">

@@ -10,7 +10,7 @@ import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { PlanTask } from "../rune/kinds/plan.ts"
 import { standingOf } from "./Changes.ts"
 import { demandsOf } from "./Demands.ts"
-import { type Asked, checkEvidence, distinct, isWitness } from "./Evidence.ts"
+import { type Asked, askedOf, checkEvidence, distinct, isWitness } from "./Evidence.ts"
 import { markOf } from "./evidence/Spec.ts"
 import { modelOf } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
@@ -82,7 +82,7 @@ const specsOf = (task: PlanTask): ReadonlyArray<EvidenceSpec> => task.evidence ?
 /** Every check of the goal that has not run before the work of an earlier plan. */
 const unknownChecks = (plan: PlanState): ReadonlyArray<Asked> => {
   const known = new Set(plan.baseline.map(({ spec }) => markOf(spec)))
-  const ofTasks = plan.tasks.flatMap(({ task }) => specsOf(task as PlanTask).map((spec) => ({ spec })))
+  const ofTasks = plan.tasks.flatMap(askedOf)
   return distinct([...demandsOf(plan), ...ofTasks]).filter(({ spec }) => !known.has(markOf(spec)))
 }
 

@@ -5,7 +5,7 @@ import type { TaskId } from "../rune/Ids.ts"
 import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { Finding, PlanChange, PlanTask, Verdict } from "../rune/kinds/plan.ts"
 import { demandsOf } from "./Demands.ts"
-import type { Asked } from "./Evidence.ts"
+import { type Asked, askedOf } from "./Evidence.ts"
 import { markOf, modelText } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
 import { type Checked, Problems } from "./Problems.ts"
@@ -42,10 +42,8 @@ const findingOf = (problems: Problems, where: string, value: unknown): Finding =
 /** Findings that somebody has to act on. */
 export const isPressing = ({ severity }: Finding): boolean => severity === "error" || severity === "warning"
 
-const specsOfTasks = (plan: PlanState): ReadonlyArray<EvidenceSpec> =>
-  plan.tasks
-    .filter((one) => one.status === "completed" || isLost(one))
-    .flatMap((one) => (one.task.evidence ?? []) as ReadonlyArray<EvidenceSpec>)
+const checksOfTasks = (plan: PlanState): ReadonlyArray<Asked> =>
+  plan.tasks.filter((one) => one.status === "completed" || isLost(one)).flatMap(askedOf)
 
 /**
  * What a review checks: what the tasks have to show, and after a new plan also what the last review saw pass, which it
@@ -55,12 +53,12 @@ const specsOfTasks = (plan: PlanState): ReadonlyArray<EvidenceSpec> =>
 export const specsToReview = (plan: PlanState): ReadonlyArray<Asked> => {
   const passed = plan.replans === 0 ? [] : plan.evidence.filter((one) => one.passed && one.origin === undefined)
   const kept = passed.slice(0, limits.evidenceKeptMax).map((one) => ({ spec: one.spec as EvidenceSpec }))
-  return [...demandsOf(plan), ...kept, ...specsOfTasks(plan).map((spec) => ({ spec }))]
+  return [...demandsOf(plan), ...kept, ...checksOfTasks(plan)]
 }
 
 /** What an earlier review saw pass and this one saw fail: whoever plans anew has to say whether it still counts. */
 export const regressions = (plan: PlanState): ReadonlyArray<Evidence> => {
-  const own = new Set([...demandsOf(plan).map(({ spec }) => spec), ...specsOfTasks(plan)].map(markOf))
+  const own = new Set([...demandsOf(plan), ...checksOfTasks(plan)].map(({ spec }) => markOf(spec)))
   const failed = plan.evidence.filter((one) => !one.passed) as ReadonlyArray<Evidence>
   return plan.replans === 0 ? [] : failed.filter(({ spec }) => !own.has(markOf(spec)))
 }

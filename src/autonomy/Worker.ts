@@ -8,11 +8,11 @@ import type { AutonomyCommand } from "../machine/table/Autonomy.ts"
 import { agentOf, isAlive } from "../machine/view/Select.ts"
 import type { PlanWork } from "../machine/work/PlanWork.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
+import type { Evidence } from "../rune/kinds/evidence.ts"
 import type { SuspendCause } from "../rune/kinds/plan.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { protectionOf } from "./Demands.ts"
-import { checkEvidence } from "./Evidence.ts"
+import { askedOf, checkEvidence } from "./Evidence.ts"
 import { denialOf } from "./evidence/Run.ts"
 import { modelText } from "./evidence/Spec.ts"
 import { modelOf } from "./GoalContext.ts"
@@ -94,7 +94,7 @@ const beginIn = async (scene: Scene, task: TaskState, place: Opened | Here): Pro
         agent_id: agentId,
         role: task.task.role ?? "worker",
         name: task.task.title,
-        model: modelOf(state, "worker"),
+        model: task.task.model ?? modelOf(state, "worker"),
         parent_id: orchestratorIdOf(plan.plan_id),
         instructions: Prompts.workerInstructions,
         budget: agentBudget(plan),
@@ -182,13 +182,7 @@ const judged = async (
   return error === undefined ? { result, evidence } : { result, evidence, error }
 }
 
-const checksOf = (task: TaskState, plan: PlanState) => [
-  ...specsOf(task).map((spec) => ({ spec })),
-  ...protectionOf(plan)
-]
-
-const specsOf = ({ task }: TaskState): ReadonlyArray<EvidenceSpec> =>
-  (task.evidence ?? []) as ReadonlyArray<EvidenceSpec>
+const checksOf = (task: TaskState, plan: PlanState) => [...askedOf(task), ...protectionOf(plan)]
 
 const merge = async (scene: Scene, agentId: AgentId, tree: string | undefined): Promise<ErrorInfo | undefined> => {
   const workspace = worktreesIn(scene)

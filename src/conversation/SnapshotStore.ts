@@ -14,7 +14,7 @@ export const snapshotPort = (parts: { readonly snapshots: Snapshots; readonly st
     if (head === 0) return undefined
     const found = await parts.snapshots.load(conversationId, { head })
     const state = found?.value as ConversationState | undefined
-    const isOurs = state?.format === 4 && state.conversation_id === conversationId && state.head === found?.eventId
+    const isOurs = state?.format === 5 && state.conversation_id === conversationId && state.head === found?.eventId
     return isOurs ? unpackState(state) : undefined
   },
   save: async (state) => {

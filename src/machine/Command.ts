@@ -4,9 +4,10 @@
  * carries every id and every fact it needs; deciding looks nothing up elsewhere.
  */
 import type { AgentEvent } from "../rune/AgentEvent.ts"
-import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId } from "../rune/Ids.ts"
+import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId } from "../rune/Ids.ts"
 import type { PayloadOf } from "../rune/Kinds.ts"
 import type { HookStatus } from "../rune/kinds/hook.ts"
+import type { PlanTask } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
 import type {
   Attachment,
@@ -352,6 +353,18 @@ export type HarnessRequest =
   | { readonly _tag: "DetachHarness"; readonly agent_id: AgentId; readonly payload: PayloadOf<"harness.detached"> }
   | { readonly _tag: "RecoverHarness"; readonly agent_id: AgentId; readonly reason: string }
 
+/** What of a task a person may choose; what is left out stays as it is. */
+export type TaskFields = Partial<Omit<PlanTask, "task_id" | "origin">>
+
+export type TaskChange =
+  | { readonly type: "add"; readonly task: Omit<PlanTask, "task_id" | "origin">; readonly before?: TaskId }
+  | { readonly type: "edit"; readonly fields: TaskFields }
+  | { readonly type: "drop"; readonly reason: string }
+  | { readonly type: "retry"; readonly reason: string }
+  | { readonly type: "reassign"; readonly reason: string; readonly model?: string; readonly role?: string }
+  | { readonly type: "reorder"; readonly before?: TaskId; readonly priority?: PlanTask["priority"] }
+  | { readonly type: "steer"; readonly content: Content }
+
 export type PlanRequest =
   | { readonly _tag: "SubmitGoal"; readonly payload: PayloadOf<"plan.goal_received"> }
   /** One step of the loop, with what has to happen together with it: all of it is written, or nothing. */
@@ -375,6 +388,16 @@ export type PlanRequest =
       readonly plan_id: PlanId
       readonly reason: string
       readonly budget?: Budget
+      readonly principal?: string
+    }
+  /** A person changes a single task, or speaks to whoever works on it, while the goal is pursued. */
+  | {
+      readonly _tag: "ChangeTask"
+      readonly plan_id: PlanId
+      readonly task_id: TaskId
+      /** The plan that was seen; another one is there when it differs. */
+      readonly revision?: number
+      readonly change: TaskChange
       readonly principal?: string
     }
   /** Asks an agent of the team again, unless it has been asked so often meanwhile. */

@@ -101,6 +101,10 @@ export const limits = {
   baselineMax: 4096,
   /** Attempts at a task that are remembered, and how much of what was found out about each. */
   triesKeptMax: 8,
+  /** Words to workers that are remembered with whether they were read. */
+  steersKeptMax: 32,
+  /** A plan has fewer tasks than this, those that were added included. */
+  planTasksMax: 1000,
   tryCharsMax: 1024,
   /** Plans that the server sends back because their checks pass already; the next one is for a person. */
   plansReturnedMax: 1,

@@ -391,6 +391,19 @@ export interface MutableTask {
   /** The files of the workspace when its work was in them, and the event that says so. */
   tree: string | null
   completed_event_id: number | null
+  /** Its number in the plan it came with; stays when it is moved. */
+  nth: number
+}
+
+/** What a person said to the worker of a task, and the first answer of the model that had read it. */
+export interface MutableSteer {
+  event_id: number
+  task_id: TaskId
+  agent_id: AgentId
+  text: string
+  /** The turn that takes it up. */
+  turn_id: TurnId | null
+  read_event_id: number | null
 }
 
 /** What the person asked for beside the goal itself; no plan can drop it. */
@@ -435,6 +448,8 @@ export interface MutablePlan {
   approver: string | null
   revision: number
   tasks: Array<MutableTask>
+  /** The newest words to workers. */
+  steers: Array<MutableSteer>
   /** What checks found before any work was done, each once; and the newest plan whose checks are among them. */
   baseline: Array<Evidence>
   baseline_revision: number
@@ -464,7 +479,7 @@ export interface MutablePlan {
 
 export interface MutableConversation {
   /** Version of this shape; a snapshot of another version is not used. */
-  format: 4
+  format: 5
   conversation_id: ConversationId
   /** The last event id folded in. */
   head: number
@@ -511,7 +526,7 @@ export type Outcome = DeepReadonly<MutableOutcome>
 /** The state before the first rune. */
 export const emptyConversation = (conversationId: ConversationId): ConversationState => {
   const state: MutableConversation = {
-    format: 4,
+    format: 5,
     conversation_id: conversationId,
     head: 0,
     last_ms: 0,

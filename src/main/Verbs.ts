@@ -22,6 +22,7 @@ const lines: ReadonlyArray<Line> = [
   ["open", "show the page of the server in the browser", () => import("../cli/verbs/open.ts")],
   ["goal", "submit a goal to the server and follow it", () => import("../cli/verbs/goal.ts")],
   ["plan", "show, approve, reject or cancel the plan of a goal", () => import("../cli/verbs/plan.ts")],
+  ["task", "change single tasks of a goal, or speak to their workers", () => import("../cli/verbs/task.ts")],
   ["chat", "chat with an agent at the terminal", () => import("../cli/verbs/chat.ts")],
   ["run", "run claude, codex or any program under ECHS", () => import("./RunVerb.ts")],
   ["attach", "show the terminal of an outside agent", () => import("./AttachVerb.ts")],

@@ -8,6 +8,7 @@ import { agentKinds } from "./kinds/agent.ts"
 import { harnessKinds } from "./kinds/harness.ts"
 import { hookKinds } from "./kinds/hook.ts"
 import { planKinds } from "./kinds/plan.ts"
+import { planTaskKinds } from "./kinds/planTask.ts"
 import { sessionKinds } from "./kinds/session.ts"
 import { systemKinds } from "./kinds/system.ts"
 import { toolKinds } from "./kinds/tool.ts"
@@ -20,6 +21,7 @@ export const definitions = [
   ...toolKinds,
   ...hookKinds,
   ...planKinds,
+  ...planTaskKinds,
   ...harnessKinds,
   ...systemKinds
 ] as const

@@ -150,7 +150,19 @@ export const TaskItem = Struct({
   evidence: List(Evidence),
   note: NullOr(Text),
   /** The newest attempts that failed or did not count. */
-  tries: List(Struct({ agent_id: NullOr(AgentId), counted: Schema.Boolean, code: Text, message: Text }))
+  tries: List(Struct({ agent_id: NullOr(AgentId), counted: Schema.Boolean, code: Text, message: Text })),
+  /** Its number in the plan it came with; stays when it is moved. */
+  nth: Count
+})
+
+/** What a person said to the worker of a task; `read_event_id` is the first answer of the model that had read it. */
+const SteerItem = Struct({
+  event_id: Count,
+  task_id: TaskId,
+  agent_id: AgentId,
+  text: Text,
+  turn_id: NullOr(TurnId),
+  read_event_id: NullOr(Count)
 })
 
 /** A goal that is pursued, or was last. */
@@ -174,6 +186,7 @@ export const PlanItem = Struct({
   /** Goes up with every plan that is handed in; a yes or no says which one it is about. */
   revision: Count,
   tasks: List(TaskItem),
+  steers: List(SteerItem),
   /** What checks found before any work was done. */
   baseline: List(Evidence),
   baseline_revision: Count,

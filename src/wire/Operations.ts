@@ -12,6 +12,7 @@ import { decisionOperations } from "./operations/decisions.ts"
 import { feedOperations } from "./operations/feeds.ts"
 import { outsideOperations } from "./operations/outside.ts"
 import { policyOperations } from "./operations/policy.ts"
+import { taskOperations } from "./operations/tasks.ts"
 import { workOperations } from "./operations/work.ts"
 
 export { type Role, roles } from "./OperationDefinition.ts"
@@ -20,6 +21,7 @@ export type { View } from "./operations/feeds.ts"
 const all = [
   ...conversationOperations,
   ...workOperations,
+  ...taskOperations,
   ...decisionOperations,
   ...agentOperations,
   ...feedOperations,

@@ -3,7 +3,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { limits } from "#src/autonomy/GoalLimits.ts"
-import { cycleOf, parseTasks } from "#src/autonomy/PlanCheck.ts"
+import { parseTasks } from "#src/autonomy/PlanCheck.ts"
+import { cycleOf } from "#src/machine/decide/TaskGraph.ts"
 
 const evidence = [{ type: "command", command: "npm test" }]
 const task = (id: string, more: object = {}) => ({ id, title: id, instructions: `do ${id}`, evidence, ...more })

@@ -172,6 +172,29 @@ const plans = async (client: Client, workspace: string): Promise<void> => {
   }
 }
 
+/** Workers that never end by themselves: each change finds one at work. */
+const tasks = async (client: Client, workspace: string): Promise<void> => {
+  const { call } = client
+  const { conversation_id, plan_id } = await call("goal.submit", {
+    ...{ goal: "never ends", workspace, model: "scripted/goal-endless", auto_start: false }
+  })
+  await call("subscribe", { conversation_id })
+  await rune(client, { conversation_id }, "plan.created")
+  await call("plan.approve", { conversation_id, plan_id })
+  const { task_id } = await rune(client, { conversation_id }, "plan.task_started")
+  const of = { conversation_id, plan_id, task_id }
+  await call("plan.task.steer", { ...of, content: "hurry" })
+  await call("plan.task.reassign", { ...of, reason: "too slow" })
+  await call("plan.task.edit", { ...of, title: "another title" })
+  const evidence = [{ type: "file", path: "more.txt" }]
+  await call("plan.task.add", { ...of, task_id: "more", title: "more", instructions: "write more.txt", evidence })
+  await call("plan.task.reorder", { ...of, task_id: "more", before: task_id, priority: "high" })
+  await call("plan.task.drop", { ...of, task_id: "more" })
+  await call("plan.task.retry", { ...of, task_id: "more", reason: "needed after all" })
+  await call("conversation.get", { conversation_id })
+  await call("plan.cancel", { conversation_id, plan_id })
+}
+
 const ownTools = async (client: Client): Promise<void> => {
   const { call } = client
   const id = await begin(client, { model: "scripted/lookup", policy: { mode: "full_access" } })
@@ -196,6 +219,7 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     await questions(client, server.workspace)
     await permissions(client, server.workspace)
     await plans(client, server.workspace)
+    await tasks(client, server.workspace)
     await ownTools(client)
     const { sub } = await client.call("subscribe", { conversation_id: "*", after: "tail" })
     await client.call("unsubscribe", { sub })

@@ -116,6 +116,7 @@ const hash = "0".repeat(64)
 const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationName, Json>> => {
   const conversation = { conversation_id: id }
   const plan = { ...conversation, plan_id: "plan_00000000" }
+  const task = { ...plan, task_id: "a" }
   return {
     "conversation.create": {},
     "conversation.list": {},
@@ -132,6 +133,13 @@ const fieldsFor = ({ agentId, callId, id }: Scene): Readonly<Record<OperationNam
     "plan.reject": plan,
     "goal.resume": plan,
     "plan.cancel": plan,
+    "plan.task.add": { ...task, title: "a", instructions: "do a", evidence: [{ type: "file", path: "a" }] },
+    "plan.task.edit": { ...task, title: "b" },
+    "plan.task.drop": task,
+    "plan.task.retry": task,
+    "plan.task.reassign": task,
+    "plan.task.reorder": task,
+    "plan.task.steer": { ...task, content: "look" },
     "approval.list": {},
     "approval.approve": { ...conversation, call_id: callId, scope: "once", arguments_hash: hash },
     "approval.deny": { ...conversation, call_id: callId },

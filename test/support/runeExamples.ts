@@ -213,6 +213,18 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
     error: { code: "regression", message: "its work broke `npm test`" },
     evidence: [{ ...evidence[0]!, passed: false, exit_code: 1 }]
   },
+  "plan.task_added": {
+    plan_id: plan,
+    task_id: "docs" as typeof task,
+    task: { ...planTask, task_id: "docs" as typeof task, title: "Describe it", origin: "person" },
+    principal: "ada"
+  },
+  "plan.task_edited": { plan_id: plan, task_id: task, task: { ...planTask, priority: "low" }, principal: "ada" },
+  "plan.task_dropped": { plan_id: plan, task_id: task, reason: "not needed", principal: "ada" },
+  "plan.task_retried": { plan_id: plan, task_id: task, reason: "the network is back", principal: "ada" },
+  "plan.task_reassigned": { plan_id: plan, task_id: task, reason: "too slow", model: "gpt-5", principal: "ada" },
+  "plan.task_reordered": { plan_id: plan, task_id: task, priority: "high", principal: "ada" },
+  "plan.task_steered": { plan_id: plan, task_id: task, agent_id: worker, content: "leave the names", principal: "ada" },
   "plan.suspended": { plan_id: plan, cause: "budget", question: "all 100,000 tokens are used: give the goal more?" },
   "plan.resumed": { plan_id: plan, reason: "asked for", budget: { tokens: 200_000 }, principal: "ada" },
   "plan.review_started": { plan_id: plan, iteration: 1 },

@@ -24,6 +24,7 @@ const task = object(
     depends_on: list({ type: "string" }, "ids of tasks that must be done before"),
     priority: { enum: ["critical", "high", "medium", "low"] },
     role: text("worker unless told"),
+    model: text("the model for this task; left out, the one for all workers"),
     success_criteria: list({ type: "string" }, "what must be true at the end"),
     evidence: evidenceSchema
   },

@@ -148,6 +148,18 @@ const change = (board: Board, one: Payload): void => {
   }
 }
 
+/** Puts a task in front of another one, or at the end. */
+const place = (board: Board, task: BoardTask, before: unknown): void => {
+  const others = board.tasks.filter((one) => one !== task)
+  const at = others.findIndex((one) => one.task_id === before)
+  board.tasks = at < 0 ? [...others, task] : others.toSpliced(at, 0, task)
+}
+
+/** What a person changes during a review is worked on first. */
+const moveOn = (board: Board): void => {
+  if (board.state === "reviewing") board.state = "executing"
+}
+
 const planSteps: Readonly<Record<string, Step | undefined>> = {
   "plan.goal_received": (board, payload) => {
     board.goal = textOf(payload["goal"])
@@ -167,6 +179,33 @@ const planSteps: Readonly<Record<string, Step | undefined>> = {
   "plan.task_started": taskMoved("running"),
   "plan.task_completed": taskMoved("done"),
   "plan.task_failed": taskMoved("failed"),
+  "plan.task_released": taskMoved("waiting"),
+  "plan.task_added": (board, payload) => {
+    place(board, taskOf(objectOf(payload["task"])), payload["before"])
+    moveOn(board)
+  },
+  "plan.task_edited": (board, payload) => {
+    change(board, { type: "task_changed", task: payload["task"] })
+    moveOn(board)
+  },
+  "plan.task_dropped": (board, payload) => {
+    moveTask(board, payload, "cancelled")
+    moveOn(board)
+  },
+  "plan.task_retried": (board, payload) => {
+    moveTask(board, { ...payload, attempt: 0 }, "waiting")
+    moveOn(board)
+  },
+  "plan.task_reassigned": (board, payload) => {
+    moveTask(board, payload, "waiting")
+    moveOn(board)
+  },
+  "plan.task_reordered": (board, payload) => {
+    const task = board.task(payload["task_id"])
+    if (task === undefined) return
+    task.priority = textOf(payload["priority"]) || task.priority
+    place(board, task, payload["before"])
+  },
   "plan.review_started": moved("reviewing"),
   "plan.critique": (board, payload) => {
     board.state = payload["verdict"] === "replan" ? "planning" : "executing"

@@ -151,6 +151,22 @@ const described: Readonly<Record<string, Describe | undefined>> = {
   "plan.task_released": again("is done again"),
   "plan.task_returned": again("is merged by its worker"),
   "plan.task_reopened": again("is open again"),
+  "plan.task_added": (lines, payload) => [
+    lines.line("notice", "+", `${titled(lines, payload)} added`),
+    ...lines.tree()
+  ],
+  "plan.task_edited": (lines, payload) => [lines.line("notice", "◇", `${titled(lines, payload)} changed`)],
+  "plan.task_dropped": (lines, payload) => [
+    lines.line("notice", "–", `${titled(lines, payload)} dropped: ${textOf(payload["reason"])}`)
+  ],
+  "plan.task_retried": (lines, payload) => [lines.line("notice", "↺", `${titled(lines, payload)} is done again`)],
+  "plan.task_reassigned": (lines, payload) => [
+    lines.line("notice", "↺", `${titled(lines, payload)} goes to another worker`)
+  ],
+  "plan.task_reordered": (lines) => [lines.line("notice", "◇", "the order has changed"), ...lines.tree()],
+  "plan.task_steered": (lines, payload) => [
+    lines.line("notice", "»", `to the worker of ${titled(lines, payload)}: ${textOf(payload["content"])}`)
+  ],
   "plan.suspended": (lines, payload) => [lines.line("notice", "?", `waits for you: ${textOf(payload["question"])}`)],
   "plan.resumed": (lines) => [lines.line("quiet", "▸", "resumed")],
   "plan.updated": (lines) => [lines.line("notice", "◇", "the plan has changed"), ...lines.tree()],

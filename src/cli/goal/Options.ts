@@ -116,7 +116,8 @@ export const demandsIn = (text: string, path: string): Demands => {
   return value as Demands
 }
 
-const commands = (lines: ReadonlyArray<string> | undefined) =>
+/** Lines of a shell as checks that end with 0. */
+export const commands = (lines: ReadonlyArray<string> | undefined) =>
   (lines ?? []).map((line) => ({ type: "command", command: ["sh", "-c", line], expected_exit: 0 }) as const)
 
 const unlessNone = <Item>(list: ReadonlyArray<Item>): ReadonlyArray<Item> | undefined =>

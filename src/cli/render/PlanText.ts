@@ -33,6 +33,16 @@ const findings = (value: unknown): string =>
     .map((one) => textOf(objectOf(one)["title"]))
     .join("; ")
 
+const by = (payload: Payload): string =>
+  payload["principal"] === undefined ? "" : `by ${textOf(payload["principal"])}`
+
+const contentText = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : listOf(content)
+        .map((part) => textOf(objectOf(part)["text"]))
+        .join(" ")
+
 const attempt = (payload: Payload): string =>
   Number(payload["attempt"]) > 1 ? `attempt ${String(payload["attempt"])}` : ""
 
@@ -69,6 +79,23 @@ export const planTexts: { readonly [K in Extract<Kind, `plan.${string}`>]: Descr
   "plan.task_reopened": line("notice", "↺", (payload) =>
     taskAnd(payload, "open again", textOf(objectOf(payload["error"])["message"]))
   ),
+  "plan.task_added": line("notice", "+", (payload) =>
+    taskAnd(payload, textOf(objectOf(payload["task"])["title"]), by(payload))
+  ),
+  "plan.task_edited": line("notice", "◇", (payload) => taskAnd(payload, "changed", by(payload))),
+  "plan.task_dropped": line("notice", "–", (payload) => taskAnd(payload, reason(payload), by(payload))),
+  "plan.task_retried": line("notice", "↺", (payload) => taskAnd(payload, reason(payload), by(payload))),
+  "plan.task_reassigned": line("notice", "↺", (payload) =>
+    taskAnd(payload, "to another worker", textOf(payload["model"]), reason(payload), by(payload))
+  ),
+  "plan.task_reordered": line("notice", "↕", (payload) =>
+    taskAnd(
+      payload,
+      payload["before"] === undefined ? "at the end" : `before ${textOf(payload["before"])}`,
+      by(payload)
+    )
+  ),
+  "plan.task_steered": line("notice", "»", (payload) => taskAnd(payload, contentText(payload["content"]), by(payload))),
   "plan.suspended": line("notice", "?", (payload) => joined(textOf(payload["cause"]), textOf(payload["question"]))),
   "plan.resumed": line("quiet", "▸", reason),
   "plan.review_started": line("quiet", "◇", (payload) => `review ${String(payload["iteration"])}`),

@@ -101,6 +101,16 @@ const notes: Readonly<Record<string, (payload: Payload) => Note>> = {
     why === undefined ? "quiet" : "warm",
     `${plural(listOf(evidence).length, "check")} ran before the work${why === undefined ? "" : `; waits for a person: ${textOf(why)}`}`
   ],
+  "plan.task_added": ({ task_id: id }) => ["warm", `Task ${textOf(id)} added`],
+  "plan.task_edited": ({ task_id: id }) => ["warm", `Task ${textOf(id)} changed; it begins anew`],
+  "plan.task_dropped": (payload) => ["warm", because(payload, `Task ${textOf(payload["task_id"])} dropped`)],
+  "plan.task_retried": (payload) => ["warm", because(payload, `Task ${textOf(payload["task_id"])} is done again`)],
+  "plan.task_reassigned": (payload) => [
+    "warm",
+    because(payload, `Task ${textOf(payload["task_id"])} goes to another worker`)
+  ],
+  "plan.task_reordered": ({ task_id: id }) => ["quiet", `Task ${textOf(id)} moved`],
+  "plan.task_steered": ({ content, task_id: id }) => ["warm", `To the worker of ${textOf(id)}: ${textOf(content)}`],
   "plan.suspended": ({ question }) => ["warm", `Goal waits for you: ${textOf(question)}`],
   "plan.resumed": (payload) => ["quiet", because(payload, "Goal resumed")],
   "plan.review_started": ({ iteration }) => ["quiet", `Review ${String(iteration)} begins`],

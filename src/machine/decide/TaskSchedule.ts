@@ -20,7 +20,7 @@ const idPart = (planId: PlanId): string => planId.slice("plan_".length, "plan_".
 export const orchestratorIdOf = (planId: PlanId): AgentId => `agt_${idPart(planId)}lead` as AgentId
 
 export const workerIdOf = (plan: PlanState, task: TaskState): AgentId => {
-  const place = `r${plan.revision}t${plan.tasks.indexOf(task) + 1}s${task.starts + 1}`
+  const place = `r${plan.revision}t${task.nth}s${task.starts + 1}`
   return `agt_${idPart(plan.plan_id)}${place}` as AgentId
 }
 

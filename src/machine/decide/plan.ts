@@ -15,6 +15,7 @@ import { draft } from "./Drafts.ts"
 import { endAgent } from "./Ending.ts"
 import type { StopReason } from "./LoopBreakers.ts"
 import { messageDeciders } from "./message.ts"
+import { changeTask } from "./planTask.ts"
 import type { Running } from "./Require.ts"
 import { startRetry } from "./retry.ts"
 import { isActive, isDone, orchestratorIdOf } from "./TaskSchedule.ts"
@@ -100,6 +101,17 @@ const requireEvidence = (sheet: Drafting, step: AutonomyCommand): undefined => {
 const planIdsOf = (step: AutonomyCommand): ReadonlyArray<PlanId> =>
   step._tag === "PassCritique" ? [step.critique.payload.plan_id, step.met.payload.plan_id] : [step.payload.plan_id]
 
+/** Decided in `planTask.ts`, where what they need is checked. */
+const personal: ReadonlySet<AutonomyCommand["_tag"]> = new Set([
+  "AddTask",
+  "EditTask",
+  "DropTask",
+  "RetryTask",
+  "ReassignTask",
+  "ReorderTask",
+  "SteerTask"
+])
+
 const requireStep = (
   sheet: Drafting,
   plan: PlanState,
@@ -109,6 +121,8 @@ const requireStep = (
   if (planIdsOf(step).some((id) => id !== plan.plan_id)) {
     return sheet.refuse("bad_request", `${step._tag} speaks of another plan than ${plan.plan_id}`)
   }
+  if (personal.has(step._tag))
+    return sheet.refuse("bad_request", `${step._tag} is a person's: ask for it with ChangeTask`)
   if (step._tag === "UpdatePlan") for (const change of step.payload.changes) requireChangeable(sheet, plan, change)
   if (
     (step._tag === "ApprovePlan" || step._tag === "RejectPlan") &&
@@ -235,5 +249,6 @@ export const planDeciders: Deciders<PlanRequest> = {
   SubmitGoal: submitGoal,
   AdvancePlan: advance,
   ResumeGoal: resumeGoal,
+  ChangeTask: changeTask,
   PromptTeam: prompt
 }

@@ -1,18 +1,15 @@
 /** How plan runes change the state of the goal being pursued; the newest goal is the one. */
 import type { PlanId } from "../../rune/Ids.ts"
-import type { Kind } from "../../rune/Kinds.ts"
 import type { Evidence } from "../../rune/kinds/evidence.ts"
-import type { PlanChange, PlanTask } from "../../rune/kinds/plan.ts"
-import type { ErrorInfo } from "../../rune/kinds/shared.ts"
+import type { PlanChange } from "../../rune/kinds/plan.ts"
 import type { RuneOf } from "../../rune/Rune.ts"
 import { canonicalHash } from "../Canonical.ts"
 import { orchestratorIdOf, serverName } from "../decide/TaskSchedule.ts"
 import { limits } from "../MachineLimits.ts"
-import type { MutableConversation, MutablePlan, MutableTask } from "../State.ts"
-import { autonomyLands } from "../table/Autonomy.ts"
+import type { MutableConversation, MutablePlan } from "../State.ts"
 import { findAgent, type Handlers, pushBounded } from "./Parts.ts"
-
-type PlanKind = Extract<Kind, `plan.${string}`>
+import { changeTask, newTask, onPlan, onTask, type TaskKind, tried } from "./PlanParts.ts"
+import { personal } from "./planTask.ts"
 
 const tokensOf = ({ usage }: MutableConversation): number => usage.input_tokens + usage.output_tokens
 
@@ -36,6 +33,7 @@ export const blankPlan = (planId: PlanId): MutablePlan => ({
   approver: null,
   revision: 0,
   tasks: [],
+  steers: [],
   baseline: [],
   baseline_revision: 0,
   returned: 0,
@@ -73,27 +71,9 @@ const newPlan = (state: MutableConversation, { payload, ts_ms: tsMs }: RuneOf<"p
   progress_tokens: tokensOf(state)
 })
 
-const newTask = (task: PlanTask): MutableTask => ({
-  task,
-  status: "pending",
-  agent_id: null,
-  attempts: 0,
-  starts: 0,
-  failure: null,
-  result: null,
-  evidence: [],
-  note: null,
-  tries: [],
-  returns: 0,
-  reopens: 0,
-  regressions: [],
-  tree: null,
-  completed_event_id: null
-})
-
 const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   if (change.type === "task_added") {
-    plan.tasks.push(newTask(change.task))
+    plan.tasks.push(newTask(change.task, plan.tasks.length + 1))
     return
   }
   const id = change.type === "task_changed" ? change.task.task_id : change.task_id
@@ -101,33 +81,8 @@ const applyChange = (plan: MutablePlan, change: PlanChange): void => {
   if (found === undefined) return
   if (change.type === "task_cancelled") found.status = "cancelled"
   else if (change.type === "task_noted") found.note = change.note.slice(0, limits.taskResultCharsMax)
-  else
-    Object.assign(found, newTask(change.task), {
-      starts: found.starts,
-      tries: found.tries,
-      reopens: found.reopens
-    })
+  else changeTask(found, change.task)
 }
-
-/** Runs `apply` on the plan the rune speaks of, after its status has moved. */
-const onPlan =
-  <K extends PlanKind>(apply: (plan: MutablePlan, rune: RuneOf<K>, state: MutableConversation) => void) =>
-  (state: MutableConversation, rune: RuneOf<K>): void => {
-    const plan = state.plan
-    if (plan === null || plan.plan_id !== rune.payload.plan_id) return
-    plan.status = autonomyLands(plan.status, rune)
-    apply(plan, rune, state)
-  }
-
-type TaskKind = Extract<PlanKind, `plan.task_${string}`>
-
-const onTask = <K extends TaskKind>(
-  apply: (task: MutableTask, rune: RuneOf<K>, plan: MutablePlan, state: MutableConversation) => void
-) =>
-  onPlan<K>((plan, rune, state) => {
-    const found = plan.tasks.find((one) => one.task.task_id === rune.payload.task_id)
-    if (found !== undefined) apply(found, rune, plan, state)
-  })
 
 /** The planner is asked from here on: only turns that begin now count. */
 const askPlanner = (plan: MutablePlan, state: MutableConversation): void => {
@@ -157,7 +112,7 @@ const proposals: Pick<
     askPlanner(plan, state)
   }),
   "plan.created": onPlan((plan, rune, state) => {
-    plan.tasks = rune.payload.tasks.map(newTask)
+    plan.tasks = rune.payload.tasks.map((task, index) => newTask(task, index + 1))
     plan.revision = rune.payload.revision ?? plan.revision + 1
     plan.proposed = rune.event_id
     plan.needs_approval = rune.payload.needs_approval ?? null
@@ -195,13 +150,7 @@ const turnGreen = (plan: MutablePlan, evidence: ReadonlyArray<Evidence>): boolea
   return isProgress
 }
 
-const tried = (task: MutableTask, error: ErrorInfo, how: { readonly counted: boolean }): void => {
-  const { code, message } = error
-  const cut = message.slice(0, limits.tryCharsMax).toWellFormed()
-  pushBounded(task.tries, { agent_id: task.agent_id, ...how, code, message: cut }, limits.triesKeptMax)
-}
-
-const tasks: Pick<Handlers<"plan">, TaskKind> = {
+const tasks: Omit<Pick<Handlers<"plan">, TaskKind>, keyof typeof personal> = {
   "plan.task_assigned": onTask((task, rune) => {
     task.status = "assigned"
     task.starts += 1
@@ -247,7 +196,7 @@ const tasks: Pick<Handlers<"plan">, TaskKind> = {
   })
 }
 
-const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof tasks> = {
+const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof tasks | keyof typeof personal> = {
   "plan.review_started": onPlan((plan, rune) => {
     plan.iterations = rune.payload.iteration
     plan.critic_id = rune.payload.agent_id ?? null
@@ -296,4 +245,4 @@ const reviews: Omit<Handlers<"plan">, keyof typeof proposals | keyof typeof task
   })
 }
 
-export const planHandlers: Handlers<"plan"> = { ...proposals, ...tasks, ...reviews }
+export const planHandlers: Handlers<"plan"> = { ...proposals, ...tasks, ...personal, ...reviews }

@@ -13,6 +13,7 @@ import { ATTACHMENT_REFUSED, runningInput } from "../view/Request.ts"
 import { startClock, stopClock } from "./clock.ts"
 import { plannedOf } from "./FailedRuns.ts"
 import { findAgent, findTurn, type Handlers, notice } from "./Parts.ts"
+import { readSteers, takeUpSteers } from "./planTask.ts"
 
 type CutOff = NonNullable<RuneOf<"system.recovered">["payload"]["cut_off"]>[number]
 type TerminalRune = RuneOf<"turn.completed"> | RuneOf<"turn.interrupted"> | RuneOf<"turn.error">
@@ -212,6 +213,7 @@ const inputHandlers: Pick<Handlers<"turn">, "turn.queued" | "turn.dequeued" | "t
     if (queuedIds !== undefined) agent.queue = agent.queue.filter((one) => !queuedIds.includes(one.event_id))
     const turn = newTurn(rune)
     agent.turn = turn
+    takeUpSteers(state, agentId, turnId)
     startClock(state, turn, rune.ts_ms)
     agent.status = agentLands(agent.status, rune)
     agent.turns += 1
@@ -263,6 +265,7 @@ const modelHandlers: Pick<
     const turn = findTurn(state, rune)
     if (agent === undefined || turn === undefined) return
     turn.status = turnLands(turn.status, rune)
+    readSteers(state, rune.turn_id, rune.event_id)
     turn.request = null
     turn.abandoned_request_id = null
     turn.partial = ""

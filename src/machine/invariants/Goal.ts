@@ -57,6 +57,16 @@ export const goalChecks: { readonly [K in Kind]?: Check<K> } = {
     for (const task of rune.payload.tasks) add(world, task)
   },
   "plan.updated": planUpdated,
+  "plan.task_added": (world, rune) => add(world, rune.payload.task),
+  "plan.task_edited": (world, rune) => add(world, rune.payload.task),
+  "plan.task_dropped": (world, rune) => {
+    const task = taskOf(world, rune, rune.payload.task_id)
+    if (task !== undefined) task.isDone = true
+  },
+  "plan.task_retried": (world, rune) => {
+    const task = taskOf(world, rune, rune.payload.task_id)
+    if (task !== undefined) task.isDone = false
+  },
   "plan.task_started": taskStarted,
   "plan.task_completed": taskCompleted,
   "plan.goal_met": (world, rune) => requireEvidence(world, rune, rune.payload.evidence)

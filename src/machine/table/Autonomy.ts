@@ -38,6 +38,14 @@ export type AutonomyCommand =
   /** It waits for a person, in the state it is in. */
   | ({ readonly _tag: "Suspend" } & Writes<"plan.suspended">)
   | ({ readonly _tag: "Resume" } & Writes<"plan.resumed">)
+  /** By a person, while the goal is pursued. */
+  | ({ readonly _tag: "AddTask" } & Writes<"plan.task_added">)
+  | ({ readonly _tag: "EditTask" } & Writes<"plan.task_edited">)
+  | ({ readonly _tag: "DropTask" } & Writes<"plan.task_dropped">)
+  | ({ readonly _tag: "RetryTask" } & Writes<"plan.task_retried">)
+  | ({ readonly _tag: "ReassignTask" } & Writes<"plan.task_reassigned">)
+  | ({ readonly _tag: "ReorderTask" } & Writes<"plan.task_reordered">)
+  | ({ readonly _tag: "SteerTask" } & Writes<"plan.task_steered">)
   /** Every task has ended. */
   | ({ readonly _tag: "BeginReview" } & Writes<"plan.review_started">)
   /** Nothing that is left can run. */
@@ -68,6 +76,13 @@ const failTask = write("plan.task_failed")
 const checkBaseline = write("plan.baseline_checked")
 const releaseTask = write("plan.task_released")
 const returnTask = write("plan.task_returned")
+const addTask = write("plan.task_added")
+const editTask = write("plan.task_edited")
+const dropTask = write("plan.task_dropped")
+const retryTask = write("plan.task_retried")
+const reassignTask = write("plan.task_reassigned")
+const reorderTask = write("plan.task_reordered")
+const steerTask = write("plan.task_steered")
 const suspend = write("plan.suspended")
 const resume = write("plan.resumed")
 
@@ -85,6 +100,13 @@ const over = {
   ReleaseTask: "refuse",
   ReturnTask: "refuse",
   ReopenTask: "refuse",
+  AddTask: "refuse",
+  EditTask: "refuse",
+  DropTask: "refuse",
+  RetryTask: "refuse",
+  ReassignTask: "refuse",
+  ReorderTask: "refuse",
+  SteerTask: "refuse",
   Suspend: "refuse",
   Resume: "refuse",
   BeginReview: "refuse",
@@ -114,6 +136,13 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     ReleaseTask: "refuse",
     ReturnTask: "refuse",
     ReopenTask: "refuse",
+    AddTask: "refuse",
+    EditTask: "refuse",
+    DropTask: "refuse",
+    RetryTask: "refuse",
+    ReassignTask: "refuse",
+    ReorderTask: "refuse",
+    SteerTask: "refuse",
     Suspend: { to: "goal_received", runes: suspend },
     Resume: { to: "goal_received", runes: resume },
     BeginReview: "refuse",
@@ -141,6 +170,13 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     ReleaseTask: "refuse",
     ReturnTask: "refuse",
     ReopenTask: "refuse",
+    AddTask: { to: "planning", runes: addTask },
+    EditTask: { to: "planning", runes: editTask },
+    DropTask: { to: "planning", runes: dropTask },
+    RetryTask: "refuse",
+    ReassignTask: "refuse",
+    ReorderTask: { to: "planning", runes: reorderTask },
+    SteerTask: "refuse",
     Suspend: { to: "planning", runes: suspend },
     Resume: { to: "planning", runes: resume },
     BeginReview: "refuse",
@@ -168,6 +204,13 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     ReleaseTask: { to: "executing", runes: releaseTask },
     ReturnTask: { to: "executing", runes: returnTask },
     ReopenTask: { to: "executing", runes: write("plan.task_reopened") },
+    AddTask: { to: "executing", runes: addTask },
+    EditTask: { to: "executing", runes: editTask },
+    DropTask: { to: "executing", runes: dropTask },
+    RetryTask: { to: "executing", runes: retryTask },
+    ReassignTask: { to: "executing", runes: reassignTask },
+    ReorderTask: { to: "executing", runes: reorderTask },
+    SteerTask: { to: "executing", runes: steerTask },
     Suspend: { to: "executing", runes: suspend },
     Resume: { to: "executing", runes: resume },
     BeginReview: { to: "reviewing", runes: write("plan.review_started") },
@@ -195,6 +238,13 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     ReleaseTask: { to: "blocked", runes: releaseTask },
     ReturnTask: { to: "blocked", runes: returnTask },
     ReopenTask: "refuse",
+    AddTask: { to: "blocked", runes: addTask },
+    EditTask: { to: "blocked", runes: editTask },
+    DropTask: { to: "blocked", runes: dropTask },
+    RetryTask: { to: "blocked", runes: retryTask },
+    ReassignTask: { to: "blocked", runes: reassignTask },
+    ReorderTask: { to: "blocked", runes: reorderTask },
+    SteerTask: { to: "blocked", runes: steerTask },
     Suspend: { to: "blocked", runes: suspend },
     Resume: { to: "blocked", runes: resume },
     BeginReview: "refuse",
@@ -222,6 +272,13 @@ const table: Table<AutonomyStatus, AutonomyCommand> = {
     ReleaseTask: "refuse",
     ReturnTask: "refuse",
     ReopenTask: "refuse",
+    AddTask: { to: "executing", runes: addTask },
+    EditTask: { to: "executing", runes: editTask },
+    DropTask: { to: "executing", runes: dropTask },
+    RetryTask: { to: "executing", runes: retryTask },
+    ReassignTask: { to: "executing", runes: reassignTask },
+    ReorderTask: { to: "reviewing", runes: reorderTask },
+    SteerTask: "refuse",
     Suspend: { to: "reviewing", runes: suspend },
     Resume: { to: "reviewing", runes: resume },
     BeginReview: "refuse",
@@ -246,6 +303,9 @@ export const autonomy: Machine<AutonomyStatus, AutonomyCommand> = {
   table
 }
 
+/** What a person changes while a critic looks is worked on first; the review begins anew. */
+const changed = (from: AutonomyStatus): AutonomyStatus => (from === "reviewing" ? "executing" : from)
+
 const verdictLands = { pass: "reviewing", retry: "executing", replan: "planning" } as const
 
 /** Where a rune of this plan leaves the loop. */
@@ -259,6 +319,12 @@ export const autonomyLands = (from: AutonomyStatus, rune: Rune): AutonomyStatus 
     case "plan.approved":
     case "plan.unblocked":
       return "executing"
+    case "plan.task_added":
+    case "plan.task_edited":
+    case "plan.task_dropped":
+    case "plan.task_retried":
+    case "plan.task_reassigned":
+      return changed(from)
     case "plan.review_started":
       return "reviewing"
     case "plan.blocked":

@@ -14,6 +14,10 @@ export const PlanTask = Schema.Struct({
   depends_on: Schema.Array(TaskId),
   priority: TaskPriority,
   role: Schema.optionalKey(Schema.String),
+  /** The model that works on it; that of the goal for workers where it is left out. */
+  model: Schema.optionalKey(Name),
+  /** A person named its checks: giving a command is a yes to it. */
+  origin: Schema.optionalKey(Schema.Literal("person")),
   success_criteria: Schema.optionalKey(Schema.Array(Schema.String)),
   evidence: Schema.optionalKey(Schema.Array(EvidenceSpec))
 })

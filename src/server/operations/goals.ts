@@ -26,6 +26,7 @@ import {
 import { type CreateFields, createConversation, newConversationId } from "./conversations.ts"
 import { idFor } from "./NewIds.ts"
 import { BadRequest, InvalidState } from "./OperationErrors.ts"
+import { taskHandlers } from "./planTasks.ts"
 
 type GoalFields = FieldsOf<"goal.submit">
 type Step = Extract<Command, { readonly _tag: "AdvancePlan" }>["step"]
@@ -144,6 +145,7 @@ export const goalHandlers: HandlersOf<"goal" | "plan"> = {
         principal: principal.name
       })
     ),
+  ...taskHandlers,
   "plan.approve": (fields) =>
     CurrentOperation.use(({ channel, principal }) => {
       const payload = { plan_id: fields.plan_id, approver: principal.name, channel }

@@ -6,6 +6,7 @@
 import { backoffMs, pause } from "./Backoff.ts"
 import { ClientClosed, LinkLost, NoServer, RequestFailed, SentAway } from "./ClientErrors.ts"
 import { clientLimits } from "./ClientLimits.ts"
+import { type Downloaded, type DownloadRange, download } from "./Download.ts"
 import { type ClientName, isFinal, Link, type LinkEnd } from "./Link.ts"
 import { readingOperations } from "./ReadingOperations.ts"
 import { type Endpoint, type OpenSocket, openGlobalSocket } from "./Socket.ts"
@@ -20,6 +21,7 @@ export { errorCodes, exitCodes } from "../wire/Codes.ts"
 export { type AnswerPiece, AnswerText } from "./AnswerText.ts"
 export { ClientClosed, NoServer, RequestFailed, SentAway } from "./ClientErrors.ts"
 export { clientLimits } from "./ClientLimits.ts"
+export type { Downloaded, DownloadRange } from "./Download.ts"
 export type { ClientName } from "./Link.ts"
 export type { Endpoint, OpenSocket, SocketLike } from "./Socket.ts"
 export type { AttentionUpdate, TailOptions } from "./Subscription.ts"
@@ -135,6 +137,11 @@ export class Client {
   /** Bytes of an image or a file for a message to name: `{ type: "image", blob }`. For what is too large for a message. */
   async upload(bytes: Uint8Array): Promise<Uploaded> {
     return upload(await this.endpoint(), bytes)
+  }
+
+  /** Bytes that a rune names by their hash, from an offset on: the whole output of a tool, an image. */
+  async download(sha256: string, range: DownloadRange): Promise<Downloaded> {
+    return download(await this.endpoint(), sha256, range)
   }
 
   /** A ticket with which a browser begins a session as this client's principal, and where. */

@@ -24,6 +24,7 @@ import { Feeds } from "./feed/Feeds.ts"
 import { Live } from "./feed/LiveText.ts"
 import { PageBuffers } from "./feed/PageBuffers.ts"
 import type { Following } from "./feed/Subscriptions.ts"
+import type { BlobReader } from "./http/BlobDownload.ts"
 import { answerPage } from "./http/CrossOrigin.ts"
 import { Http } from "./http/Http.ts"
 import { answerJson, urlOf } from "./http/HttpAnswer.ts"
@@ -51,6 +52,8 @@ export interface HttpListenerOptions {
   readonly services: Omit<Services, "about" | "administration" | "figures" | "nowMs">
   /** What holds commands; absent on a server without them. */
   readonly sandbox?: AnswerOf<"server.info">["sandbox"]
+  /** Bytes that runes name. */
+  readonly blobs?: BlobReader
   /** What a browser gets at "/"; nothing where it is absent. */
   readonly page?: PageFiles
   readonly version: string
@@ -147,6 +150,7 @@ export class HttpListener {
       gauges: () => [...plainGauges(this.figures()), ...circuitGauges(conversations.circuits())],
       conversationStore,
       ...(services.attachments === undefined ? {} : { attachments: services.attachments }),
+      ...(options.blobs === undefined ? {} : { blobs: options.blobs }),
       ...(options.page === undefined ? {} : { page: options.page }),
       ...(services.outsideAgents === undefined ? {} : { outsideAgents: services.outsideAgents }),
       log,

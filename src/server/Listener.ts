@@ -6,7 +6,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Attention } from "../attention/Attention.ts"
-import { MediaBlobs } from "../contract/Blobs.ts"
+import { MediaBlobs, OutputBlobs } from "../contract/Blobs.ts"
 import { CallGates } from "../contract/CallGates.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
@@ -105,6 +105,7 @@ const listen = Effect.fnUntraced(function* ({ prepareDemo, ...options }: Listene
     log: yield* ServerLog,
     metrics: yield* ServerMetrics,
     sandbox,
+    blobs: yield* OutputBlobs,
     writable: writeRefusal,
     figures,
     nowMs: () => Date.now(),
@@ -118,6 +119,7 @@ type Needs =
   | Effect.Services<typeof administration>
   | StoreFacts
   | SandboxFacts
+  | OutputBlobs
   | DurableNotices
   | LiveTexts
   | ServerLog

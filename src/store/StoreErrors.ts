@@ -54,7 +54,7 @@ export class RuneUnreadable extends Data.TaggedError("RuneUnreadable")<{
 }
 
 export class BlobUnknown extends Data.TaggedError("BlobUnknown")<{ readonly sha256: string }> {
-  readonly wireCode = "internal" as const satisfies WireCode
+  readonly wireCode = "not_found" as const satisfies WireCode
 
   override get message() {
     return `there is no blob ${this.sha256}`

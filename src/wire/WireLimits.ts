@@ -30,6 +30,8 @@ export const limits = {
   pingEveryMs: 20_000,
   /** One page of runes on its way to one reader. */
   pageBytes: 65_536,
+  /** One page of a blob on its way to one reader. */
+  blobPageBytes: 262_144,
   /** A rune that comes this long after the one before is not kept waiting for company. */
   pauseMs: 2,
   /** One page on its way to a reader that catches up. */

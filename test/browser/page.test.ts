@@ -8,6 +8,7 @@ import { bundlePage } from "../../.ci/page.ts"
 import { phone } from "../support/page.ts"
 import { type PageScene, usePageScene } from "../support/pageScene.ts"
 import { always, say, use } from "../support/runtime/scenarios.ts"
+import { freely } from "../support/worlds.ts"
 
 const hostile = [
   "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">",
@@ -24,6 +25,7 @@ const talker = {
     { when: { step: 1, input: "^ask me" }, play: [use("ask_user", { question: "Which color?" })] },
     { when: { step: 1, input: "^hostile" }, play: [say(hostile)] },
     { when: { step: 1, input: "^long line" }, play: [say("x".repeat(500_000))] },
+    { when: { step: 1, input: "^count" }, play: [use("bash", { command: "seq 1 60000; echo '<script>'" })] },
     { when: { step: 1, input: "^slow" }, play: [say("word ".repeat(600), { chunk_chars: 5, delay_ms: 15 })] },
     always(say("It is **done**."))
   ]
@@ -293,6 +295,29 @@ describe("one conversation", { timeout: 120_000 }, () => {
     await tell(id, "long line")
     await rune(id, "turn.completed", ({ turn_id }) => turn_id === "turn_2")
     await page.getByRole("button", { name: /more characters/ }).waitFor()
+  })
+})
+
+describe("a long output", { timeout: 120_000 }, () => {
+  it("is read to its end on the page, as text", async () => {
+    const id = await create({ title: "counts", ...freely })
+    await tell(id, "count")
+    await rune(id, "turn.completed")
+    const { page } = await open({ hash: `/c/${id}` })
+    await page.getByRole("button", { name: /bash/ }).click()
+    const output = page.locator("[data-whole-output]")
+    await output.getByRole("button", { name: /Show all/ }).click()
+    await output.getByRole("button", { name: /Show more/ }).click()
+    await output.getByText("<script>").waitFor()
+    const text = await output.locator("pre").textContent()
+    expect(text?.split("\n").slice(0, 60_001)).toEqual([
+      ...Array.from({ length: 60_000 }, (_, at) => String(at + 1)),
+      "<script>"
+    ])
+    expect(await output.getByRole("button", { name: /Show/ }).count()).toBe(0)
+    const download = page.waitForEvent("download")
+    await output.getByRole("link", { name: "Download" }).click()
+    expect((await download).suggestedFilename()).toMatch(/^[0-9a-f]{12}\.txt$/)
   })
 })
 

@@ -16,6 +16,7 @@ export interface InputEntry extends EntryBase {
   readonly text: string
   readonly from: string
   readonly isWaiting: boolean
+  readonly images: ReadonlyArray<BlobName>
 }
 
 export interface AnswerEntry extends EntryBase {
@@ -33,13 +34,34 @@ export interface Approval {
   readonly decided?: { readonly word: string; readonly by: string; readonly atMs: number; readonly reason: string }
 }
 
+/** Bytes that a rune names. */
+export interface BlobName {
+  readonly sha256: string
+  readonly bytes: number
+}
+
+const blobOf = (value: unknown): BlobName | undefined => {
+  const { bytes, sha256 } = objectOf(value)
+  return typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256) ? { sha256, bytes: numberOf(bytes) } : undefined
+}
+
+/** The images among attachments, or among the parts of a message. */
+const imagesOf = (parts: unknown): ReadonlyArray<BlobName> =>
+  listOf(parts).flatMap((part) => {
+    const { blob, type } = objectOf(part)
+    const named = type === "image" ? blobOf(blob) : undefined
+    return named === undefined ? [] : [named]
+  })
+
 export interface ToolResult {
   readonly status: string
   readonly output: string
   readonly error: string
   readonly exitCode: number | undefined
   readonly durationMs: number
-  readonly blobBytes: number
+  /** The whole output, where the rune has only a part of it. */
+  readonly blob: BlobName | undefined
+  readonly images: ReadonlyArray<BlobName>
 }
 
 export interface ToolEntry extends EntryBase {
@@ -181,7 +203,8 @@ const handlers: Readonly<Record<string, Handle>> = {
       ...base,
       text: contentText(payload["input"]),
       from: textOf(payload["principal"]) || textOf(payload["from_agent_id"]),
-      isWaiting: true
+      isWaiting: true,
+      images: imagesOf(payload["input"])
     }),
   "turn.started": (transcript, payload, base) => {
     const waited = listOf(payload["queued_event_ids"]).map((id) => transcript.find("input", `i${String(id)}`))
@@ -189,7 +212,8 @@ const handlers: Readonly<Record<string, Handle>> = {
     if (waited.some((entry) => entry !== undefined)) return
     const text = contentText(payload["input"])
     const from = textOf(payload["principal"])
-    transcript.put({ type: "input", key: `i${base.eventId}`, ...base, text, from, isWaiting: false })
+    const images = imagesOf(payload["input"])
+    transcript.put({ type: "input", key: `i${base.eventId}`, ...base, text, from, images, isWaiting: false })
   },
   "turn.assistant_delta": delta("text"),
   "turn.reasoning_delta": delta("reasoning"),
@@ -231,7 +255,8 @@ const handlers: Readonly<Record<string, Handle>> = {
       error: textOf(objectOf(payload["error"])["message"]),
       exitCode: typeof exit === "number" ? exit : undefined,
       durationMs: numberOf(payload["duration_ms"]),
-      blobBytes: numberOf(objectOf(payload["output_blob"])["bytes"])
+      blob: blobOf(payload["output_blob"]),
+      images: imagesOf(payload["attachments"])
     }
     transcript.put({ ...transcript.tool(payload, base), progress: "", result })
   }

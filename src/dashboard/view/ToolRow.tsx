@@ -5,12 +5,13 @@ import { memo } from "preact/compat"
 import { idOfCall } from "../data/Inbox.ts"
 import { addressOf } from "../data/Route.ts"
 import { argumentsOf } from "../state/Decision.ts"
-import { bytes, clock, duration } from "../state/Format.ts"
+import { clock, duration } from "../state/Format.ts"
 import { callSummary, safeText } from "../state/Safe.ts"
 import type { ToolEntry } from "../state/Transcript.ts"
 import { Age, Chip, type Tone } from "./Bits.tsx"
 import { Exact } from "./Exact.tsx"
 import { PlainText } from "./MarkdownView.tsx"
+import { Images, WholeOutput } from "./WholeOutput.tsx"
 
 const stateOf = ({ approval, result, sandbox }: ToolEntry): readonly [Tone, string] => {
   if (result !== undefined) {
@@ -80,10 +81,12 @@ const Details = ({ entry }: { readonly entry: ToolEntry }) => {
           <Exact label={name} text={text} />
         </div>
       ))}
-      {output === "" ? null : <PlainText label="output" text={output} />}
-      {result === undefined || result.blobBytes === 0 ? null : (
-        <p class="quiet small">The whole output has {bytes(result.blobBytes)}; this is its beginning and its end.</p>
+      {result?.blob !== undefined ? (
+        <WholeOutput blob={result.blob} output={output} />
+      ) : output === "" ? null : (
+        <PlainText label="output" text={output} />
       )}
+      <Images blobs={result?.images ?? []} />
       <Provenance entry={entry} />
     </div>
   )

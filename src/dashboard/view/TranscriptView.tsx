@@ -10,6 +10,7 @@ import { safeText } from "../state/Safe.ts"
 import type { AnswerEntry, Entry, InputEntry, NoteEntry } from "../state/Transcript.ts"
 import { MarkdownView, PlainText } from "./MarkdownView.tsx"
 import { ToolRow } from "./ToolRow.tsx"
+import { Images } from "./WholeOutput.tsx"
 
 /** Entries in the document at once. */
 const shownMax = 300
@@ -31,6 +32,7 @@ const Answer = ({ entry }: { readonly entry: AnswerEntry }) => (
 const Input = ({ entry }: { readonly entry: InputEntry }) => (
   <div class={entry.from === "" ? "task-input" : "said"}>
     <MarkdownView text={entry.text} />
+    <Images blobs={entry.images} />
     {entry.isWaiting ? <p class="quiet small">queued</p> : null}
   </div>
 )

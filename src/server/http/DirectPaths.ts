@@ -5,7 +5,8 @@ export const directPaths = {
   checkHealth: "/healthz",
   callOperation: "/v1/rpc",
   readRunes: "/v1/conversations/:conversation_id/runes",
-  followEvents: "/v1/conversations/:conversation_id/events"
+  followEvents: "/v1/conversations/:conversation_id/events",
+  readBlob: "/v1/blobs/:sha256"
 } as const
 
 /** The addresses of a path with parameters. */

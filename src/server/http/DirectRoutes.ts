@@ -6,6 +6,7 @@ import { limits } from "../../wire/WireLimits.ts"
 import { type Principal, visibilityCap } from "../operations/Context.ts"
 import { BadRequest, NotFound, ServerBusy } from "../operations/OperationErrors.ts"
 import { parseObject, parseRequest } from "../operations/Requests.ts"
+import { sendBlob } from "./BlobDownload.ts"
 import { directPaths, patternOf } from "./DirectPaths.ts"
 import { EventStream, sendLines } from "./EventStream.ts"
 import { answerError, answerJson, readBody, wholeNumber } from "./HttpAnswer.ts"
@@ -18,7 +19,8 @@ export interface Visit {
   readonly url: URL
 }
 
-type Answer = (visit: Visit, conversationId: string) => Promise<void>
+/** With the one parameter of the path. */
+type Answer = (visit: Visit, parameter: string) => Promise<void>
 
 export class DirectRoutes {
   private readonly options: HttpOptions
@@ -34,7 +36,8 @@ export class DirectRoutes {
         method: "GET",
         pattern: patternOf(directPaths.followEvents),
         answer: (visit, id) => this.followEvents(visit, id)
-      }
+      },
+      { method: "GET", pattern: patternOf(directPaths.readBlob), answer: (visit, sha) => this.readBlob(visit, sha) }
     ]
   }
 
@@ -90,6 +93,12 @@ export class DirectRoutes {
     const feed = await this.feed(visit, conversationId, after)
     const stream = new EventStream({ ...feed, view }, () => this.streams.delete(stream))
     this.streams.add(stream)
+  }
+
+  private async readBlob({ request, response }: Visit, sha256: string): Promise<void> {
+    const { blobs } = this.options
+    if (blobs === undefined) throw new NotFound("this server keeps no blobs")
+    return sendBlob(blobs, sha256, response, request.headers.range)
   }
 
   private async feed({ principal, response, url }: Visit, conversationId: string, asked: string | null) {

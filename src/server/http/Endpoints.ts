@@ -106,9 +106,19 @@ const feedGroup = HttpApiGroup.make("feed").add(
   }).annotateMerge(about("Runes after a cursor, and those to come, as server-sent events"))
 )
 
+const blobFeedGroup = HttpApiGroup.make("bytes").add(
+  HttpApiEndpoint.get("readBlob", directPaths.readBlob, {
+    params: { sha256: Text },
+    headers: { range: optional(Text) },
+    success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
+  }).annotateMerge(
+    about("Bytes that a rune names: the whole output of a tool, an image; one range of them where asked")
+  )
+)
+
 /** What is answered without the router. */
 const direct = HttpApi.make("echs")
-  .add(operationGroup, feedGroup)
+  .add(operationGroup, feedGroup, blobFeedGroup)
   .middleware(Authorization)
   .middleware(WireErrors)
   .add(publicGroup)

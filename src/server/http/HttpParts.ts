@@ -7,6 +7,7 @@ import type { Auth } from "../Auth.ts"
 import type { AttachmentPort, ConversationStore } from "../operations/Context.ts"
 import type { Operator } from "../operations/Operate.ts"
 import type { Gauge, Metrics } from "../telemetry/Metrics.ts"
+import type { BlobReader } from "./BlobDownload.ts"
 import type { PageFiles } from "./Page.ts"
 
 /** `ok` is the one status with which everything can be asked for. */
@@ -24,6 +25,8 @@ export interface HttpOptions {
   readonly gauges: () => ReadonlyArray<Gauge>
   readonly conversationStore: ConversationStore
   readonly attachments?: AttachmentPort
+  /** Bytes that runes name; absent where there are none. */
+  readonly blobs?: BlobReader
   /** The files of the page; absent where there is none. */
   readonly page?: PageFiles
   /** Programs of outside agents report here, each with a token of its own. */

@@ -11,7 +11,7 @@ const maxWorkers = Math.min(availableParallelism() + 1, 4)
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: ["test/**/*.test.ts"],
+    include: [mode === "clients" ? "test/clients/**/*.client.ts" : "test/**/*.test.ts"],
     env: { ECHS_LANE: mode === "soak" ? "soak" : "fast" },
     testTimeout: mode === "soak" ? 3 * hourMs : 60_000,
     hookTimeout: 60_000,

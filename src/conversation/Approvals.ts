@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import { CommandRefused } from "../contract/CommandErrors.ts"
 import { outsideProvenance } from "../contract/OutsideAgents.ts"
+import { adapterOf } from "../harness/Adapters.ts"
 import { canonicalHash } from "../machine/Canonical.ts"
 import type { Idempotency, Refusal } from "../machine/decide/Decide.ts"
 import type { CallState, ConversationState } from "../machine/State.ts"
@@ -53,6 +54,20 @@ type Granted = ConversationState["grants"][number]
 const unlessRefused = (error: unknown): undefined => {
   if (!(error instanceof CommandRefused)) throw error
   return undefined
+}
+
+/** Some programs run a call as they asked for it, or not at all. */
+const requireEditable = (
+  state: ConversationState,
+  call: CallState,
+  { arguments: changed }: ApprovalAnswer
+): undefined => {
+  const harness = state.agents.find((agent) => agent.agent_id === call.agent_id)?.harness?.harness ?? ""
+  if (changed === undefined || adapterOf(harness).capabilities.edit) return
+  throw refused({
+    code: "bad_request",
+    message: `the arguments of a call of ${harness} cannot be changed; deny it instead`
+  })
 }
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
@@ -125,7 +140,7 @@ export class Approvals {
     // What is not to be judged here the machine refuses, and says why.
     if (!isCurrent || (answer.arguments !== undefined && !isObject(answer.arguments))) return undefined
     // Nothing here knows the tools of another program: whoever runs them judges what was changed.
-    if (call.provenance === outsideProvenance) return undefined
+    if (call.provenance === outsideProvenance) return requireEditable(state, call, answer)
     const issue = answerIssue(call.tool_name, answer.arguments)
     if (issue !== undefined) throw refused({ code: "bad_request", message: issue })
     const learns = answer.arguments === undefined ? call.approval?.learns : await this.reconsider(state, call, answer)

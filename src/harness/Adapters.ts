@@ -1,6 +1,8 @@
 // The programs that are known, by the name that `echs run` takes. Everything else runs under generic rules.
 import { claudeLaunch } from "./claude/ClaudeLaunch.ts"
 import { ClaudeSession } from "./claude/ClaudeSession.ts"
+import { codexLaunch } from "./codex/CodexLaunch.ts"
+import { CodexSession } from "./codex/CodexSession.ts"
 import { GenericSession } from "./generic/GenericSession.ts"
 import type { Capabilities, HarnessAdapter, LaunchPlan, LaunchRequest } from "./Port.ts"
 
@@ -31,15 +33,16 @@ const claude: HarnessAdapter = {
   interruptKey: "\u001b"
 }
 
-/** Codex says in its terminal what it does; a daemon of its own would outlive it and is not started. */
+/** Codex is followed through its app-server; without one, by what it says in its terminal. */
 const codex: HarnessAdapter = {
   name: "codex",
-  capabilities: { ...watchedOnly, exactStates: true },
+  capabilities: { edit: false, question: false, plan: false, steer: true, durableWait: false, exactStates: true },
   versions: ["0.166.0"],
-  prepareForLaunch: (request) => ({ ...unchanged(request), prependArgs: ["--disable", "daemon_auto_start"] }),
+  prepareForLaunch: codexLaunch,
   open: () => new GenericSession(),
+  connect: (found) => new CodexSession(found),
   typed: (text) => [text, "\r"],
-  interruptKey: "\u0003"
+  interruptKey: "\u001b"
 }
 
 const generic: HarnessAdapter = {

@@ -15,6 +15,11 @@ export const harnessLimits = {
   nameCharsMax: 200,
   /** Tool calls, messages and prompts of one session that are remembered. */
   rememberedMax: 2_000,
+  /** A program that is spoken to is connected to again after this long; what it does not ask again within this is over. */
+  reconnectMs: 500,
+  askedAgainMs: 5_000,
+  /** One message of a program that speaks a protocol. */
+  messageBytesMax: 16 * 1024 * 1024,
   /** A hook that waits for a person is answered "nothing to say" after this long: the dialog of the agent stays. */
   permissionWaitMs: 10 * 60_000,
   /** Signals of one agent that wait to be written; whoever brings more waits. */

@@ -8,6 +8,7 @@ import * as FiberHandle from "effect/FiberHandle"
 import * as FiberSet from "effect/FiberSet"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import { outsideProvenance } from "../contract/OutsideAgents.ts"
 import type { AgentState } from "../machine/State.ts"
 import { isStale, needsHuman, recoveryLimits } from "../machine/table/Attention.ts"
@@ -23,7 +24,8 @@ import { harnessLimits } from "./HarnessLimits.ts"
 import type { Exit, Frame } from "./holder/Frames.ts"
 import { readState } from "./holder/HolderFiles.ts"
 import { connectHolder, type HolderLink } from "./holder/HolderLink.ts"
-import type { HarnessSession, Heard, ProgramStatus, Question, TelemetryRecord } from "./Port.ts"
+import type { Found, HarnessSession, Heard, ProgramStatus, ProtocolSession, Question, TelemetryRecord } from "./Port.ts"
+import { connectWebSocket, type MessageLink } from "./protocol/MessageLink.ts"
 import { agentChannel, Recorder } from "./Recorder.ts"
 import { Spool } from "./Spool.ts"
 
@@ -31,7 +33,7 @@ export interface OutsideAgentOptions {
   readonly place: AgentPlace
   readonly host: HarnessHost
   /** What another life of the server had seen of it. */
-  readonly isBusy: boolean
+  readonly found: Found
   readonly onGone: () => void
 }
 
@@ -48,6 +50,9 @@ export class OutsideAgent {
   readonly place: AgentPlace
   private readonly host: HarnessHost
   private readonly session: HarnessSession
+  /** The same session, where the program is spoken to in messages. */
+  private readonly protocol: ProtocolSession | undefined
+  private messages: MessageLink | undefined
   private readonly recorder: Recorder
   private readonly spool: Spool
   private readonly onGone: () => void
@@ -63,11 +68,13 @@ export class OutsideAgent {
   private fork: (effect: Effect.Effect<unknown>) => void = () => undefined
   private forkStatus: (effect: Effect.Effect<unknown>) => void = () => undefined
 
-  constructor({ host, isBusy, onGone, place }: OutsideAgentOptions) {
+  constructor({ found, host, onGone, place }: OutsideAgentOptions) {
     this.place = place
     this.host = host
     this.onGone = onGone
-    this.session = adapterOf(place.harness).open({ isBusy })
+    const adapter = adapterOf(place.harness)
+    this.protocol = this.address === undefined ? undefined : adapter.connect?.(found)
+    this.session = this.protocol ?? adapter.open(found)
     this.recorder = new Recorder(place, host)
     this.spool = new Spool(join(place.directory, spoolName))
   }
@@ -87,8 +94,49 @@ export class OutsideAgent {
     yield* Effect.addFinalizer(() => Effect.sync(stopWatching))
     const health = Effect.repeat(this.check(), Schedule.spaced(recoveryLimits.healthCheckIntervalMs))
     yield* Effect.forkScoped(health)
+    const { address, protocol } = this
+    if (protocol !== undefined && address !== undefined) yield* Effect.forkScoped(this.converse(protocol, address))
     return attached
   })
+
+  /** Where the process beside the program is reached. */
+  private get address(): string | undefined {
+    return readState(this.place.directory)?.companion?.address
+  }
+
+  /** Speaks with the program for as long as it runs, over one connection after the other. */
+  private converse(protocol: ProtocolSession, address: string): Effect.Effect<void> {
+    const once = Effect.gen({ self: this }, function* () {
+      const link = yield* connectWebSocket(address, this.place.token)
+      this.messages = link
+      this.say(protocol.greeting())
+      yield* Stream.runForEach(link.messages, (value) => this.spoken(protocol, value))
+    })
+    const lost = Effect.sync(() => {
+      this.messages = undefined
+    })
+    const untilGone = Effect.repeat(Effect.ignore(Effect.ensuring(Effect.scoped(once), lost)), {
+      schedule: Schedule.spaced(harnessLimits.reconnectMs),
+      while: () => this.link !== undefined
+    })
+    return Effect.asVoid(untilGone)
+  }
+
+  private say(messages: ReadonlyArray<unknown>): void {
+    for (const message of messages) this.messages?.send(message)
+  }
+
+  private spoken(protocol: ProtocolSession, value: unknown): Effect.Effect<void> {
+    return Effect.map(
+      this.hear(() => protocol.message(value)),
+      ({ question, replies = [] }) => {
+        this.say(replies)
+        if (question === undefined || !isCallId(question.callId)) return
+        const { callId } = question
+        this.fork(Effect.map(this.decided(question), (decision) => this.say(protocol.answer(callId, decision))))
+      }
+    )
+  }
 
   private connect() {
     return Effect.tryPromise(async () => {
@@ -182,10 +230,7 @@ export class OutsideAgent {
     const { callId } = question
     const deferred = Deferred.makeUnsafe<PermissionDecision>()
     this.undecided.set(callId, deferred)
-    const answered = Effect.timeoutOrElse(Deferred.await(deferred), {
-      duration: harnessLimits.permissionWaitMs,
-      orElse: () => Effect.succeed<PermissionDecision>({ _tag: "Unsaid" })
-    })
+    const answered = this.waitMs === undefined ? Deferred.await(deferred) : withinWait(deferred)
     const told = Effect.flatMap(this.open(question), (isOpen) =>
       isOpen ? answered : Effect.succeed<PermissionDecision>({ _tag: "Unsaid" })
     )
@@ -196,6 +241,11 @@ export class OutsideAgent {
       ),
       Effect.ensuring(this.forgotten(callId))
     )
+  }
+
+  /** A hook is answered in time; a question that was asked in a message waits for as long as the program does. */
+  private get waitMs(): number | undefined {
+    return this.protocol === undefined ? harnessLimits.permissionWaitMs : undefined
   }
 
   /** An open question that nobody waits for any more is closed: the dialog of the program is what is left. */
@@ -213,6 +263,9 @@ export class OutsideAgent {
   private open({ callId, input, subAgent, title, toolName }: Question): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const call_id = callId as CallId
+      // Asked before, by another life of the server, and asked again: it is the same question.
+      const known = (yield* this.state())?.calls.find((one) => one.call_id === call_id)
+      if (known?.status === "awaiting_approval") return true
       const tool = { effect_class: "effect", mutating: true, provenance: outsideProvenance } as const
       const opened = yield* this.recorder.submit({
         _tag: "OpenCall",
@@ -229,7 +282,7 @@ export class OutsideAgent {
         call_id,
         policy_reason: `${asks} asks for permission`,
         shown_as: { title: this.recorder.masked(title), workspace: this.place.workspace, origin: this.place.harness },
-        expires_ms: this.host.nowMs() + harnessLimits.permissionWaitMs,
+        ...(this.waitMs === undefined ? {} : { expires_ms: this.host.nowMs() + this.waitMs }),
         choices: ["once"]
       })
       return asked._tag === "Written"
@@ -240,8 +293,7 @@ export class OutsideAgent {
   notice(runes: ReadonlyArray<AnyRune>): void {
     for (const rune of runes) {
       if (rune.kind === "session.closing") this.hangUp()
-      if (rune.kind === "session.suspended")
-        this.fork(Effect.sync(() => this.type(adapterOf(this.place.harness).interruptKey)))
+      if (rune.kind === "session.suspended") this.fork(this.interrupt())
       const decision = decisionOf(rune)
       const deferred = decision === undefined ? undefined : this.undecided.get(decision.callId)
       if (decision !== undefined && deferred !== undefined)
@@ -267,8 +319,16 @@ export class OutsideAgent {
         const agent = yield* this.agent()
         const monitor = agent?.harness?.monitor
         if (monitor === undefined || monitor === "waiting_for_permission" || monitor === "initialized") return
-        const text = this.inputs.shift()
+        const [text] = this.inputs
         if (text === undefined) return
+        if (this.protocol !== undefined) {
+          const messages = this.messages === undefined ? undefined : this.protocol.input(text)
+          if (messages === undefined) return
+          this.inputs.shift()
+          this.say(messages)
+          continue
+        }
+        this.inputs.shift()
         for (const piece of adapterOf(this.place.harness).typed(text)) {
           this.type(piece)
           yield* Effect.sleep(typedApartMs)
@@ -283,7 +343,11 @@ export class OutsideAgent {
   }
 
   interrupt(): Effect.Effect<void> {
-    return Effect.sync(() => this.type(adapterOf(this.place.harness).interruptKey))
+    return Effect.sync(() => {
+      if (this.protocol === undefined || this.messages === undefined)
+        this.type(adapterOf(this.place.harness).interruptKey)
+      else this.say(this.protocol.interrupt())
+    })
   }
 
   hangUp(): void {
@@ -368,19 +432,33 @@ export class OutsideAgent {
     })
   }
 
-  /** Questions of another life of the server: whoever waited for the answer is not connected any more. */
+  /**
+   * Questions of another life of the server. Whoever waited for the answer over HTTP is not connected any more; a program
+   * that is spoken to asks again, and what it does not ask again is over.
+   */
   closeOldQuestions(): Effect.Effect<void> {
-    return Effect.flatMap(this.state(), (state) =>
+    const closed = Effect.flatMap(this.state(), (state) =>
       Effect.forEach(
         (state?.calls ?? []).filter(
-          (call) => call.status === "awaiting_approval" && call.provenance === outsideProvenance
+          (call) =>
+            call.status === "awaiting_approval" &&
+            call.provenance === outsideProvenance &&
+            !this.undecided.has(call.call_id)
         ),
         (call) => this.recorder.abandoned(call.call_id),
         { discard: true }
       )
     )
+    if (this.protocol === undefined) return closed
+    return Effect.sync(() => this.fork(Effect.delay(closed, harnessLimits.askedAgainMs)))
   }
 }
+
+const withinWait = (deferred: Deferred.Deferred<PermissionDecision>): Effect.Effect<PermissionDecision> =>
+  Effect.timeoutOrElse(Deferred.await(deferred), {
+    duration: harnessLimits.permissionWaitMs,
+    orElse: () => Effect.succeed<PermissionDecision>({ _tag: "Unsaid" })
+  })
 
 interface Decided {
   readonly callId: string

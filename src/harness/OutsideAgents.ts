@@ -39,6 +39,7 @@ import { readState } from "./holder/HolderFiles.ts"
 import { attachTerminal } from "./holder/RemoteTerminal.ts"
 import { OutsideAgent } from "./OutsideAgent.ts"
 import { decodeLogs } from "./otlp/OtlpLogs.ts"
+import { type Found, nothingFound } from "./Port.ts"
 
 const refuse = (wireCode: OutsideAgentRefused["wireCode"], message: string): OutsideAgentRefused =>
   new OutsideAgentRefused({ wireCode, message })
@@ -100,7 +101,7 @@ class Registry {
       const place = this.placeOf(conversationId)
       if (place === undefined) return yield* refuse("not_found", `there is no outside agent in ${conversationId}`)
       if (this.held.has(conversationId)) return yield* refuse("invalid_state", "it is attached already")
-      const followed = yield* Effect.option(this.follow(place, { isBusy: false }))
+      const followed = yield* Effect.option(this.follow(place, nothingFound))
       if (followed._tag === "None") return yield* this.overBefore(place)
       const { attached } = followed.value
       if (attached !== undefined) return { event_id: attached.event_id }
@@ -112,7 +113,7 @@ class Registry {
     return Effect.gen({ self: this }, function* () {
       const state = readState(place.directory)
       if (state === undefined) return yield* refuse("invalid_state", "its program does not run")
-      const agent = new OutsideAgent({ place, host: this.host, isBusy: false, onGone: () => undefined })
+      const agent = new OutsideAgent({ place, host: this.host, found: nothingFound, onGone: () => undefined })
       const written = yield* agent.attached(state.pid)
       yield* agent.drain()
       yield* agent.detached(state.exit)
@@ -121,10 +122,10 @@ class Registry {
     })
   }
 
-  private follow(place: AgentPlace, found: { readonly isBusy: boolean }) {
+  private follow(place: AgentPlace, found: Found) {
     return Effect.gen({ self: this }, function* () {
       const { conversationId } = place
-      const agent = new OutsideAgent({ place, host: this.host, ...found, onGone: () => this.forget(conversationId) })
+      const agent = new OutsideAgent({ place, host: this.host, found, onGone: () => this.forget(conversationId) })
       const scope = yield* Scope.make()
       const unreachable = (): OutsideAgentRefused => refuse("invalid_state", "its program does not run")
       // Known before it is followed: it may be gone again the moment that it is.
@@ -186,12 +187,14 @@ class Registry {
       const shown = agent?.harness?.monitor
       const isBusy = shown !== undefined && monitorView(shown).state === "active"
       const isAttached = agent?.harness?.attached === true
-      const followed = yield* Effect.option(this.follow(place, { isBusy }))
+      const { cached_tokens: cached = 0, input_tokens: input = 0, output_tokens: output = 0 } = agent?.usage ?? {}
+      const found = { isBusy, counted: { input, output, cached } }
+      const followed = yield* Effect.option(this.follow(place, found))
       if (followed._tag === "Some") {
         yield* followed.value.agent.closeOldQuestions()
         return
       }
-      const gone = new OutsideAgent({ place, host: this.host, isBusy, onGone: () => undefined })
+      const gone = new OutsideAgent({ place, host: this.host, found, onGone: () => undefined })
       if (isAttached) {
         yield* gone.drain()
         yield* gone.detached(readState(place.directory)?.exit)

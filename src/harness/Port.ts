@@ -66,6 +66,13 @@ export interface Settled {
   readonly output?: string
 }
 
+/** What a person, or the agent's own dialog, said to a call. */
+export type Decision =
+  | { readonly _tag: "Allow"; readonly updatedInput?: unknown }
+  | { readonly _tag: "Deny"; readonly message: string }
+  /** It is settled elsewhere, or nobody says anything. */
+  | { readonly _tag: "Unsaid" }
+
 /** What one signal means. */
 export interface Heard {
   readonly events: ReadonlyArray<AgentEvent>
@@ -73,6 +80,8 @@ export interface Heard {
   readonly question?: Question
   /** The session of the program, once it is known. */
   readonly session?: { readonly ref: string; readonly transcript?: string }
+  /** Messages for the program, in the order in which they are sent. */
+  readonly replies?: ReadonlyArray<unknown>
   /** It could not be written down. */
   readonly isUnwritten?: boolean
   /** The signal was not understood, and why. */
@@ -94,6 +103,28 @@ export interface HarnessSession {
   readonly isBusy: () => boolean
 }
 
+/** A session with a program that takes and sends messages, beside whatever its terminal shows. */
+export interface ProtocolSession extends HarnessSession {
+  /** What is said first on a new connection. */
+  readonly greeting: () => ReadonlyArray<unknown>
+  readonly message: (value: unknown) => Heard
+  /** The messages that hand over a text; nothing while the program cannot take one. */
+  readonly input: (text: string) => ReadonlyArray<unknown> | undefined
+  /** The messages that end what it does. */
+  readonly interrupt: () => ReadonlyArray<unknown>
+  /** The messages that answer a question. */
+  readonly answer: (callId: string, decision: Decision) => ReadonlyArray<unknown>
+}
+
+/** What is known of an agent before it is heard: another life of the server may have watched it. */
+export interface Found {
+  readonly isBusy: boolean
+  /** Tokens that are on record already. */
+  readonly counted: { readonly input: number; readonly output: number; readonly cached: number }
+}
+
+export const nothingFound: Found = { isBusy: false, counted: { input: 0, output: 0, cached: 0 } }
+
 export interface HarnessAdapter {
   readonly name: string
   readonly capabilities: Capabilities
@@ -101,7 +132,9 @@ export interface HarnessAdapter {
   readonly versions: ReadonlyArray<string>
   readonly prepareForLaunch: (request: LaunchRequest) => LaunchPlan
   /** A session that begins, or one that another life of the server has watched. */
-  readonly open: (found: { readonly isBusy: boolean }) => HarnessSession
+  readonly open: (found: Found) => HarnessSession
+  /** The same over messages, where the program was started with an address to be reached at. */
+  readonly connect?: (found: Found) => ProtocolSession
   /** Text as it is typed, and the key that ends what the agent does. */
   readonly typed: (text: string) => ReadonlyArray<string>
   readonly interruptKey: string

@@ -4,127 +4,29 @@
  * when the server is killed, gone when it is gone. Sessions are recordings; endpoints, shim, holder and server are real.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { delimiter, join } from "node:path"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { WebSocket } from "ws"
 import { Client } from "#src/client/Client.ts"
-import { connectHolder } from "#src/harness/holder/HolderLink.ts"
-import { commandOn } from "../support/cli.ts"
+import { readState } from "#src/harness/holder/HolderFiles.ts"
+import { OutsideWorld, waiting } from "../support/harness/OutsideWorld.ts"
 import { parts, requirePart } from "../support/require.ts"
-import { type ServerProcess, startProcess } from "../support/server/Process.ts"
 
 const fixtures = join(import.meta.dirname, "../fixtures/harness/claude")
 const fake = join(import.meta.dirname, "../support/harness/fakeClaude.ts")
-const waiting = { timeout: 20_000, interval: 20 }
-
-interface Rune {
-  readonly kind: string
-  readonly payload: Readonly<Record<string, unknown>>
-}
-
-/** A connection that was kept open may be closed by the server just now: asked again over a new one. */
-const fetchOnce = (url: string, init: RequestInit): Promise<Response> => fetch(url, init).catch(() => fetch(url, init))
-
-class World {
-  readonly data = mkdtempSync(join(tmpdir(), "outside-"))
-  readonly bin = mkdtempSync(join(tmpdir(), "bin-"))
-  server: ServerProcess | undefined
-
+const fakeCodex = join(import.meta.dirname, "../support/harness/fakeCodex.ts")
+class World extends OutsideWorld {
   constructor() {
-    const program = join(this.bin, "claude")
-    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${fake}' "$@"\n`)
-    chmodSync(program, 0o755)
+    super()
+    this.install("claude", fake)
+    this.install("codex", fakeCodex)
   }
 
-  async serve(port?: number): Promise<ServerProcess> {
-    this.server = await startProcess(this.data, port === undefined ? {} : { port })
-    return this.server
-  }
-
-  echs(env: Readonly<Record<string, string>> = {}) {
-    const path = `${this.bin}${delimiter}${process.env["PATH"]}`
-    return commandOn(this.data, { cwd: this.bin, env: { PATH: path, TMPDIR: tmpdir(), ...env } })
-  }
-
-  /** Starts a recorded session in the background; resolves with its conversation. */
+  /** Starts a recorded session in the background; returns its conversation. */
   run(session: string, after = "0"): string {
-    const env = { FAKE_SESSION: join(fixtures, `${session}.hooks.jsonl`), FAKE_AFTER: after }
-    const { code, stderr, stdout } = this.echs(env)(["run", "--detach", "--json", "claude"])
-    expect([code, stderr]).toEqual([0, ""])
-    return (JSON.parse(stdout) as { readonly conversation_id: string }).conversation_id
-  }
-
-  async rpc(op: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, unknown>>> {
-    const { token, url } = this.server!
-    const response = await fetchOnce(`${url}/v1/rpc`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify({ op, ...fields })
-    })
-    const { error, ok } = (await response.json()) as Record<string, unknown>
-    return (ok ?? { error }) as Readonly<Record<string, unknown>>
-  }
-
-  async items(
-    op: string,
-    fields: Readonly<Record<string, unknown>> = {}
-  ): Promise<ReadonlyArray<Record<string, unknown>>> {
-    return ((await this.rpc(op, fields))["items"] ?? []) as ReadonlyArray<Record<string, unknown>>
-  }
-
-  async runes(conversation: string): Promise<ReadonlyArray<Rune>> {
-    const { token, url } = this.server!
-    const headers = { authorization: `Bearer ${token}` }
-    const text = await (await fetchOnce(`${url}/v1/conversations/${conversation}/runes`, { headers })).text()
-    return text
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as Rune)
-  }
-
-  async states(conversation: string): Promise<string> {
-    return (await this.runes(conversation))
-      .filter(({ kind }) => kind === "agent.state_changed")
-      .map(({ payload }) => payload["sub_state"] ?? payload["state"])
-      .join(" ")
-  }
-
-  untilClosed(conversation: string) {
-    return expect.poll(async () => (await this.runes(conversation)).at(-1)?.kind, waiting).toBe("session.closed")
-  }
-
-  untilAsked() {
-    return expect.poll(async () => (await this.items("approval.list")).length, waiting).toBe(1)
-  }
-
-  agentFile(conversation: string): { readonly token: string } {
-    return JSON.parse(readFileSync(join(this.data, "harness", conversation, "agent.json"), "utf8"))
-  }
-
-  /** What the program has printed so far, as somebody who comes now is shown it. */
-  async screenOf(conversation: string): Promise<string> {
-    const shown = Promise.withResolvers<string>()
-    const link = await connectHolder(
-      join(this.data, "harness", conversation),
-      { role: "viewer" },
-      {
-        frame: (frame) => frame.type === "output" && shown.resolve(Buffer.from(frame.bytes).toString("utf8")),
-        closed: () => shown.resolve("")
-      }
-    )
-    const text = await shown.promise
-    link.close()
-    // Lines that the terminal broke are whole again.
-    return text.replaceAll("\r\n", "")
-  }
-
-  async close(): Promise<void> {
-    for (const { conversation_id: id } of await this.items("harness.list"))
-      await this.rpc("conversation.close", { conversation_id: id })
-    await expect.poll(async () => (await this.items("harness.list")).length, waiting).toBe(0)
-    await this.server?.end("SIGTERM")
+    return this.detached(["claude"], { FAKE_SESSION: join(fixtures, `${session}.hooks.jsonl`), FAKE_AFTER: after })
   }
 }
 
@@ -240,6 +142,69 @@ describe("echs run claude", { timeout: 120_000 }, () => {
     expect(here.echs()(["send", id, "and now the tests"])).toMatchObject({ code: 0 })
     const prompts = async () => (await here.runes(id)).map(({ payload }) => JSON.stringify(payload)).join("\n")
     await expect.poll(prompts, waiting).toContain('"type":"user_prompt","text":"and now the tests"')
+  })
+})
+
+/** Resolves with the code of the refusal, or with what a client was told. */
+const knock = (address: string, token?: string): Promise<string> =>
+  new Promise((resolve) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const socket = new WebSocket(address, { headers })
+    socket.on("error", ({ message }) => resolve(message))
+    socket.on("open", () => {
+      resolve("open")
+      socket.close()
+    })
+  })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe("echs run codex", { timeout: 120_000 }, () => {
+  const companionOf = (here: World, id: string) => readState(join(here.data, "harness", id))!.companion!
+
+  it("follows the app-server beside the terminal: states, questions, tokens; both end together", async () => {
+    const here = await open()
+    const id = here.detached(["codex"])
+    await expect.poll(() => here.states(id), waiting).toBe("idle")
+    const { address, pid } = companionOf(here, id)
+    await expect.poll(() => here.screenOf(id), waiting).toContain(`CONNECTED ${address}`)
+    expect(await knock(address)).toContain("401")
+    expect(await knock(address, here.server!.token)).toContain("401")
+    expect(here.echs()(["send", id, "say:3"])).toMatchObject({ code: 0 })
+    await expect.poll(() => here.states(id), waiting).toBe("idle thinking idle")
+    expect(here.echs()(["send", id, "run it"])).toMatchObject({ code: 0 })
+    await here.untilAsked()
+    const [item] = await here.items("approval.list")
+    expect(item).toMatchObject({ tool_name: "shell", arguments: { command: "'touch /home/user/work/acc.txt'" } })
+    const edited = ["approve", id, String(item!["call_id"]), "--arguments", '{"command":"true"}']
+    expect(here.echs()(edited).stderr).toContain("the arguments of a call of codex cannot be changed")
+    // The question outlives the server that asked it.
+    await here.server!.end("SIGKILL")
+    await here.serve()
+    await here.untilAsked()
+    await expect.poll(() => here.echs()(["approve", id]).code, waiting).toBe(0)
+    await expect.poll(async () => (await here.states(id)).endsWith("thinking idle"), waiting).toBe(true)
+    const { usage } = await here.rpc("conversation.get", { conversation_id: id })
+    expect(usage).toMatchObject({ input_tokens: 30, output_tokens: 20 })
+    process.kill(readState(join(here.data, "harness", id))!.holderPid, "SIGKILL")
+    await here.untilClosed(id)
+    await expect.poll(() => isAlive(pid), waiting).toBe(false)
+    expect(here.echs()(["verify"])).toMatchObject({ code: 0 })
+  })
+
+  it("runs by itself where no app-server comes up, watched by what it says in its terminal", async () => {
+    const here = await open()
+    const id = here.detached(["codex"], { FAKE_NO_SERVER: "1" })
+    await expect.poll(async () => (await here.states(id)).split(" ").at(-1), waiting).toBe("idle")
+    await expect.poll(() => here.screenOf(id), waiting).toContain("ALONE")
+    expect(readState(join(here.data, "harness", id))?.companion).toBeUndefined()
   })
 })
 

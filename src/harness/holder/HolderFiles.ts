@@ -18,6 +18,8 @@ export interface HolderState {
   readonly pid: number
   readonly startedMs: number
   readonly exit?: Exit
+  /** The process beside the program, and where it is reached. */
+  readonly companion?: { readonly pid: number; readonly address: string }
 }
 
 /** Addresses of local sockets are short: a long directory has its socket elsewhere, under a name that only it has. */

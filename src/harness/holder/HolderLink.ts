@@ -74,7 +74,7 @@ export const connectHolder = async (directory: string, hello: Hello, listener: H
 const processFile = (): string =>
   fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./HolderProcess.ts" : "./HolderProcess.js", import.meta.url))
 
-const reachableWithinMs = 10_000
+const reachableWithinMs = 20_000
 const triedEveryMs = 20
 
 /** Starts the holder of a directory; resolves when it can be reached. */

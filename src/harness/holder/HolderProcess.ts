@@ -4,6 +4,7 @@
 import { rmSync } from "node:fs"
 import { createRequire } from "node:module"
 import { readEnvironment } from "../../config/Environment.ts"
+import { readCompanion, startCompanion } from "./Companion.ts"
 import type { Size } from "./Frames.ts"
 import { Holder, type Terminal } from "./Holder.ts"
 import { type HolderState, readLaunch, socketPath, writeState } from "./HolderFiles.ts"
@@ -71,11 +72,16 @@ const run = async (directory: string): Promise<void> => {
   const launch = readLaunch(directory)
   const { spawn }: NodePty = createRequire(import.meta.url)("@lydell/node-pty")
   const path = socketPath(directory)
+  const planned = readCompanion(directory)
+  const companion =
+    planned === undefined
+      ? undefined
+      : await startCompanion(planned, { cwd: launch.workingDirectory, env: environment })
   const unowned = setTimeout(() => process.exit(1), ownerWithinMs)
   const start = ({ columns: cols, rows }: Size): Terminal => {
     clearTimeout(unowned)
     const startedMs = Date.now()
-    const pty = spawn(launch.command, [...launch.args], {
+    const pty = spawn(launch.command, [...(companion?.args ?? []), ...launch.args], {
       name: environment["TERM"] ?? "xterm-256color",
       cols,
       rows,
@@ -83,12 +89,14 @@ const run = async (directory: string): Promise<void> => {
       env: environment,
       encoding: null
     })
-    const state = { holderPid: process.pid, pid: pty.pid, startedMs }
+    const beside = companion === undefined ? {} : { companion: { pid: companion.pid, address: companion.address } }
+    const state = { holderPid: process.pid, pid: pty.pid, startedMs, ...beside }
     writeState(directory, state)
     pty.onData((data) => holder.output(data as unknown as Uint8Array))
     pty.onExit(({ exitCode, signal }) => {
       const exit = { exitCode, signal: signal === undefined || signal === 0 ? null : signal }
       noteEnd(directory, { ...state, exit })
+      companion?.end()
       void holder.ended(exit).then(() => {
         rmSync(path, { force: true })
         process.exit(0)

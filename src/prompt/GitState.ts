@@ -1,8 +1,9 @@
 // How the repository of a workspace stands when an agent begins, in a few lines: branch, commit, changed files.
+import * as Effect from "effect/Effect"
 import type { Git } from "../tool/builtin/git/Git.ts"
 import { limits } from "./PromptLimits.ts"
 
-export type GitState = (workspace: string, signal: AbortSignal) => Promise<string | undefined>
+export type GitState = (workspace: string) => Effect.Effect<string | undefined>
 
 const status = ["status", "--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", "."]
 
@@ -21,18 +22,19 @@ const described = (printed: string, commit: string): string => {
   return [`- Git, when you began: branch ${branchOf(first)}, ${head}, ${files}`, ...shown, ...more].join("\n")
 }
 
-export const makeGitState =
-  (git: Git, { contained }: { readonly contained: boolean }): GitState =>
-  async (workspace, outer) => {
-    const signal = AbortSignal.any([outer, AbortSignal.timeout(limits.gitTimeoutMs)])
-    try {
-      const repository = await git.open({ root: workspace, signal })
-      const printed = await repository.run(status)
-      const commit = await repository.attempt(["rev-parse", "-q", "--verify", "--short", "HEAD"])
-      const text = described(printed.stdout, commit.exit_code === 0 ? commit.stdout.trim() : "")
-      return contained && repository.prefix !== "" ? `${text}\n${partText(repository.prefix)}` : text
-    } catch {
+export const makeGitState = (git: Git, { contained }: { readonly contained: boolean }): GitState => {
+  const describe = Effect.fnUntraced(function* (workspace: string) {
+    const repository = yield* git.open(workspace)
+    const printed = yield* repository.run(status)
+    const commit = yield* repository.attempt(["rev-parse", "-q", "--verify", "--short", "HEAD"])
+    const text = described(printed.stdout, commit.exit_code === 0 ? commit.stdout.trim() : "")
+    return contained && repository.prefix !== "" ? `${text}\n${partText(repository.prefix)}` : text
+  })
+  return (workspace) =>
+    describe(workspace).pipe(
+      Effect.timeout(limits.gitTimeoutMs),
       // The agent has tools to find out why; its work does not wait for it.
-      return undefined
-    }
-  }
+      Effect.catch(() => Effect.succeed(undefined)),
+      Effect.catchDefect(() => Effect.succeed(undefined))
+    )
+}

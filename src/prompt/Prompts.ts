@@ -2,6 +2,7 @@
 // it before the first request, and later what has changed. Instruction files are content: nothing here changes a permission.
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
+import * as Effect from "effect/Effect"
 import type { AgentState, ConversationState } from "../machine/State.ts"
 import { agentOf, workspaceOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -104,7 +105,9 @@ class Prompts implements PromptPort {
   private async beginning({ agentId, contextTokens, signal, state }: PromptRequest, found: Found): Promise<Told> {
     const workspace = await realpath(workspaceOf(state, agentId) ?? "").catch(() => undefined)
     const git =
-      found.isRepository && workspace !== undefined ? await this.options.gitState(workspace, signal) : undefined
+      found.isRepository && workspace !== undefined
+        ? await Effect.runPromise(this.options.gitState(workspace), { signal }).catch(() => undefined)
+        : undefined
     const environment = [...found.environment, ...(git === undefined ? [] : [piece("git", git)])]
     return {
       text: promptText({ environment: textsOf(environment), files: filesText(found.files, roomFor(contextTokens)) }),

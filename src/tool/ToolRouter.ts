@@ -174,7 +174,7 @@ class Router implements ToolPort {
     const interruptedWith = (outcome: ToolOutcome): void => {
       last = outcome
     }
-    const finish = (outcome: ToolOutcome): Effect.Effect<ToolOutcome> => Effect.promise(() => this.finished(outcome))
+    const finish = (outcome: ToolOutcome): Effect.Effect<ToolOutcome> => this.finished(outcome)
     return Effect.suspend(() => tool.run(input, { ...context, progress, interruptedWith })).pipe(
       Effect.flatMap(finish),
       // A tool that breaks against its word has one result like any other.
@@ -188,8 +188,9 @@ class Router implements ToolPort {
     )
   }
 
-  private async finished(outcome: ToolOutcome): Promise<ToolOutcome> {
-    return this.fitted(this.masked(await withMediaKept(outcome, this.keepMedia)))
+  private finished(outcome: ToolOutcome): Effect.Effect<ToolOutcome> {
+    const keeping = Effect.promise(() => withMediaKept(outcome, this.keepMedia))
+    return Effect.flatMap(keeping, (kept) => this.fitted(this.masked(kept)))
   }
 
   private broken(error: unknown): ToolOutcome {
@@ -251,9 +252,9 @@ class Router implements ToolPort {
     }
   }
 
-  private readonly keepMedia: KeepMedia = async (bytes, mediaType) => {
+  private readonly keepMedia: KeepMedia = (bytes, mediaType) => {
     const { blobs } = this.options
-    if (blobs === undefined) throw new Error("there is no place to keep it")
+    if (blobs === undefined) return Promise.reject(new Error("there is no place to keep it"))
     return blobs.keep(Readable.from([bytes]), mediaType)
   }
 
@@ -329,10 +330,11 @@ class Router implements ToolPort {
     return { level: "none", network: true }
   }
 
-  private async fitted(outcome: ToolOutcome): Promise<ToolOutcome> {
+  private fitted(outcome: ToolOutcome): Effect.Effect<ToolOutcome> {
     const { output, output_blob } = outcome
-    if (output === undefined || output_blob !== undefined || typeof output !== "string") return outcome
-    return { ...outcome, ...(await fitOutput(output, { charsMax: limits.outputCharsMax, blobs: this.options.blobs })) }
+    if (output === undefined || output_blob !== undefined || typeof output !== "string") return Effect.succeed(outcome)
+    const fitting = fitOutput(output, { charsMax: limits.outputCharsMax, blobs: this.options.blobs })
+    return Effect.map(fitting, (kept) => ({ ...outcome, ...kept }))
   }
 }
 

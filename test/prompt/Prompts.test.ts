@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { limits } from "#src/prompt/PromptLimits.ts"
 import type { Told } from "#src/prompt/PromptPort.ts"
@@ -28,7 +29,7 @@ const promptsOf = (more: Partial<PromptsOptions> = {}) =>
     ownDirectories: [],
     touched: () => [],
     mayRead: () => true,
-    gitState: async () => "- Git: branch trunk",
+    gitState: () => Effect.succeed("- Git: branch trunk"),
     ...more
   })
 

@@ -2,11 +2,12 @@
 // does not. Method: real files, golden messages, and a file that is changed by somebody else in between.
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { builtinLimits } from "#src/tool/builtin/BuiltinLimits.ts"
 import { unifiedDiff } from "#src/tool/builtin/edit/Diff.ts"
 import { editFileTool } from "#src/tool/builtin/edit/Edit.ts"
-import { replaceFile } from "#src/tool/builtin/files/Replace.ts"
+import { type Expected, replaceFile } from "#src/tool/builtin/files/Replace.ts"
 import { requireTextFile } from "#src/tool/builtin/files/TextFile.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"
 import { growth } from "../support/cost.ts"
@@ -88,13 +89,15 @@ describe("an edit", () => {
 
   it("of a file that somebody else changes meanwhile is refused", async () => {
     put(code)
-    const workspace = await door.open({ workspace: place.workspace })
-    const { expected } = await requireTextFile(workspace, "a.ts")
+    const workspace = await Effect.runPromise(door.open({ workspace: place.workspace }))
+    const { expected } = await Effect.runPromise(requireTextFile(workspace, "a.ts"))
+    const replacing = (was: Expected): Promise<unknown> =>
+      Effect.runPromise(replaceFile(workspace, "a.ts", Buffer.from("lost"), was))
     put(`${code}// more\n`)
-    await expect(replaceFile(workspace, "a.ts", Buffer.from("lost"), expected)).rejects.toMatchObject({
+    await expect(replacing(expected)).rejects.toMatchObject({
       code: "file_changed"
     })
-    await expect(replaceFile(workspace, "a.ts", Buffer.from("lost"), "missing")).rejects.toMatchObject({
+    await expect(replacing("missing")).rejects.toMatchObject({
       code: "file_changed"
     })
     expect(text()).toBe(`${code}// more\n`)

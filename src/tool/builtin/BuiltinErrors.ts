@@ -32,6 +32,7 @@ export const toolError = (code: BuiltinErrorCode, message: string): ErrorInfo =>
 /** Ends a tool with an error the model is told. */
 export class ToolFailure extends Error {
   override readonly name = "ToolFailure"
+  readonly _tag = "ToolFailure"
   readonly code: BuiltinErrorCode
 
   constructor(code: BuiltinErrorCode, message: string) {
@@ -72,14 +73,8 @@ export const failureOf = (error: unknown, path?: string): ToolFailure | undefine
   return new ToolFailure("file_error", path === undefined ? reason : `${path}: ${reason}`)
 }
 
-/** Runs the work of a tool on a path; what it throws that can be expected becomes the result. */
-export const told = async (path: string | undefined, work: () => Promise<ToolOutcome>): Promise<ToolOutcome> => {
-  try {
-    return await work()
-  } catch (error) {
-    const failure = failureOf(error, path)
-    if (failure === undefined) throw error
-    const { code, message } = failure
-    return { status: violations.has(code) ? "sandbox_violation" : "error", error: toolError(code, message) }
-  }
-}
+/** The result of a tool that failed. */
+export const failedWith = ({ code, message }: ToolFailure): ToolOutcome => ({
+  status: violations.has(code) ? "sandbox_violation" : "error",
+  error: toolError(code, message)
+})

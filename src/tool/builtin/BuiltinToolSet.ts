@@ -34,12 +34,12 @@ const openTools = Effect.fnUntraced(function* ({ dataDirectory, home, path }: Bu
   const parts = { blobs: yield* maskedBlobs, processes: yield* Processes, check: (yield* Workspaces).check }
   const opened = yield* Effect.acquireRelease(
     Effect.sync(() => builtinTools({ ownDirectories: [dataDirectory], home, path, ...parts })),
-    ({ close }) => Effect.promise(() => close())
+    ({ close }) => close
   )
   yield* DurableNotices.listen({
     name: "shell sessions",
     appended: (conversationId, runes) => {
-      if (runes.some(({ kind }) => kind === "session.closing")) void opened.closeConversation(conversationId)
+      if (runes.some(({ kind }) => kind === "session.closing")) Effect.runFork(opened.closeConversation(conversationId))
     }
   })
   return opened.tools

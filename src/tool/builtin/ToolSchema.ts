@@ -1,9 +1,11 @@
 // What the definitions of built-in tools have in common: schemas of arguments, the facts of tools that only read, and the
 // way to the workspace of a conversation.
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WorkspaceChoice } from "../../sandbox/WorkspaceCheck.ts"
 import type { Tool } from "../Tool.ts"
 import { builtinLimits } from "./BuiltinLimits.ts"
+import { type FileProblem, step } from "./FileWork.ts"
 import { Workspace, type WorkspaceOptions } from "./Workspace.ts"
 
 /** An argument that may be left out. */
@@ -36,9 +38,9 @@ export const looks = {
 
 /** How the tools of a server reach the workspace of a conversation. */
 export interface WorkspaceAccess {
-  readonly open: (choice: WorkspaceChoice) => Promise<Workspace>
+  readonly open: (choice: WorkspaceChoice) => Effect.Effect<Workspace, FileProblem>
 }
 
 export const workspaceAccess = (options: WorkspaceOptions): WorkspaceAccess => ({
-  open: (choice) => Workspace.open(choice, options)
+  open: (choice) => step(() => Workspace.open(choice, options))
 })

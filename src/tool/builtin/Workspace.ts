@@ -62,6 +62,12 @@ export interface Located {
   readonly confirm: () => Promise<void>
 }
 
+/** What a path leads to, and what lets go of it. */
+interface Held {
+  readonly located: Located
+  readonly release: () => Promise<void>
+}
+
 export interface LocateOptions {
   readonly for: "reading" | "writing"
   /** Makes the directories that are missing on the way. */
@@ -303,13 +309,25 @@ export class Workspace {
     await made?.release()
   }
 
+  /** Finds what a path of the model leads to; it can be relied on until it is released. */
+  async find(path: string, options: LocateOptions): Promise<Held> {
+    const walk = new Walk(this, path, this.partsOf(path), options)
+    const release = (): Promise<void> => walk.close()
+    try {
+      return { located: await walk.run(), release }
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+
   /** Finds what a path of the model leads to; it can be relied on until the work is done. */
   async locate<A>(path: string, options: LocateOptions, work: (located: Located) => Promise<A>): Promise<A> {
-    const walk = new Walk(this, path, this.partsOf(path), options)
+    const { located, release } = await this.find(path, options)
     try {
-      return await work(await walk.run())
+      return await work(located)
     } finally {
-      await walk.close()
+      await release()
     }
   }
 

@@ -4,6 +4,7 @@ export type GitRefusal = "not_a_repository" | "git_failed"
 
 export class GitRefused extends Error {
   override readonly name = "GitRefused"
+  readonly _tag = "GitRefused"
   readonly code: GitRefusal
 
   constructor(code: GitRefusal, message: string) {

@@ -27,6 +27,8 @@ export interface GitPlace {
 }
 
 export interface GitRequest {
+  /** Ends this run; that of the place does, unless told. */
+  readonly signal?: AbortSignal
   /** What it may write to; nothing unless told. */
   readonly writable?: ReadonlyArray<string>
   readonly stdin?: string
@@ -61,7 +63,7 @@ const start = (
     gitAlone: request.withHooks !== true,
     environment: { ...environment, ...quietEnvironment, ...asEnvironment([...off, ...settings]) },
     outputCharsMax: place.outputCharsMax,
-    signal: place.signal,
+    signal: request.signal ?? place.signal,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(stdin === undefined ? {} : { stdin })
   }

@@ -62,7 +62,7 @@ export const toolCalls = async (
       if (status !== "success") throw new Error(`${status}: ${error?.message ?? ""}`)
     },
     close: async () => {
-      await close()
+      await Effect.runPromise(close)
       await processes.close()
     }
   }

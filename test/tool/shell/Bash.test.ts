@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { BlobPort } from "#src/contract/Blobs.ts"
 import { type Bash, type BashOptions, makeBash } from "#src/tool/builtin/shell/Bash.ts"
@@ -26,7 +27,7 @@ const enter = ({ contained, levels }: World): void => {
     bash = open()
   })
   afterEach(async () => {
-    await bash?.close()
+    if (bash !== undefined) await Effect.runPromise(bash.close)
     await ground?.clear()
   })
 }
@@ -274,7 +275,7 @@ describe.each(worlds)("a session, $name", (world) => {
     expect(await call({ session: "s", command: "true" }, { conversation: "conv_b" })).toMatchObject({
       status: "success"
     })
-    await bash.closeConversation("conv_a")
+    await Effect.runPromise(bash.closeConversation("conv_a"))
     expect(await call({})).toMatchObject({ output: "no sessions\n" })
     expect((await call({}, { conversation: "conv_b" })).output).toContain("session s")
   })

@@ -1,13 +1,13 @@
 // `apply_patch`: changes to several files that are made together or not at all. Every hunk is tried before anything is
 // written; when a write fails half-way, what was written is put back.
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
-import type { ToolOutcome } from "../../ToolPort.ts"
-import { failureOf, ToolFailure, told } from "../BuiltinErrors.ts"
+import { failureOf, ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { type FileProblem, pure, told, whole } from "../FileWork.ts"
 import { removeFile, replaceFile } from "../files/Replace.ts"
 import { readTextFile, type TextFile } from "../files/TextFile.ts"
 import { text, type WorkspaceAccess } from "../ToolSchema.ts"
@@ -45,31 +45,36 @@ class Plan {
     return [...this.files.values()].filter(({ after, before }) => before?.text !== after)
   }
 
-  async take(patch: FilePatch): Promise<void> {
-    const file = await this.fileAt(patch.path)
-    if (patch.type === "add") return this.add(file, patch.content)
-    if (file.after === undefined) return this.refuse(patch.path, "there is no such file")
-    if (patch.type === "delete") {
-      file.after = undefined
-      return
-    }
-    const applied = applyHunks(file.after, patch.hunks)
-    if (applied._tag === "Failed") {
-      for (const problem of applied.problems) this.refuse(patch.path, problem)
-      return
-    }
-    if (patch.moveTo === undefined) file.after = applied.text
-    else await this.move(file, patch.moveTo, applied.text)
+  /** Takes one file of the patch. */
+  take(patch: FilePatch): Effect.Effect<void, FileProblem> {
+    const self = this
+    return Effect.gen(function* () {
+      const file = yield* self.fileAt(patch.path)
+      if (patch.type === "add") return self.add(file, patch.content)
+      if (file.after === undefined) return self.refuse(patch.path, "there is no such file")
+      if (patch.type === "delete") {
+        file.after = undefined
+        return
+      }
+      const applied = applyHunks(file.after, patch.hunks)
+      if (applied._tag === "Failed") {
+        for (const problem of applied.problems) self.refuse(patch.path, problem)
+        return
+      }
+      if (patch.moveTo === undefined) file.after = applied.text
+      else yield* self.move(file, patch.moveTo, applied.text)
+    })
   }
 
-  private async fileAt(path: string): Promise<Planned> {
+  private fileAt(path: string): Effect.Effect<Planned, FileProblem> {
     const key = path.replace(/^\.\//, "")
     const known = this.files.get(key)
-    if (known !== undefined) return known
-    const before = await readTextFile(this.workspace, path)
-    const file: Planned = { path, before, after: before?.text }
-    this.files.set(key, file)
-    return file
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.map(readTextFile(this.workspace, path), (before) => {
+      const file: Planned = { path, before, after: before?.text }
+      this.files.set(key, file)
+      return file
+    })
   }
 
   private add(file: Planned, content: string): void {
@@ -77,11 +82,12 @@ class Plan {
     else file.after = content
   }
 
-  private async move(file: Planned, to: string, content: string): Promise<void> {
-    const target = await this.fileAt(to)
-    if (target.after !== undefined) return this.refuse(to, "it is there already")
-    target.after = content
-    file.after = undefined
+  private move(file: Planned, to: string, content: string): Effect.Effect<void, FileProblem> {
+    return Effect.map(this.fileAt(to), (target) => {
+      if (target.after !== undefined) return this.refuse(to, "it is there already")
+      target.after = content
+      file.after = undefined
+    })
   }
 
   private refuse(path: string, problem: string): void {
@@ -89,63 +95,57 @@ class Plan {
   }
 }
 
-const planOf = async (workspace: Workspace, given: PatchInput): Promise<ReadonlyArray<Planned>> => {
+const planOf = Effect.fnUntraced(function* (workspace: Workspace, given: PatchInput) {
   const plan = new Plan(workspace)
-  for (const file of filesOf(given)) await plan.take(file)
-  if (plan.problems.length > 0)
-    throw new ToolFailure(
-      "patch_failed",
-      `the patch does not apply, and nothing was changed\n${plan.problems.join("\n")}`
-    )
-  return plan.planned
+  for (const file of yield* pure(() => filesOf(given))) yield* plan.take(file)
+  const { planned, problems } = plan
+  if (problems.length === 0) return planned
+  const message = `the patch does not apply, and nothing was changed\n${problems.join("\n")}`
+  return yield* Effect.fail(new ToolFailure("patch_failed", message))
+})
+
+const write = (workspace: Workspace, { after, before, path }: Planned): Effect.Effect<unknown, FileProblem> => {
+  if (after === undefined) return before === undefined ? Effect.void : removeFile(workspace, path, before.expected)
+  const bytes = Buffer.from(after, "utf8")
+  return bytes.length > builtinLimits.editBytesMax
+    ? Effect.fail(new ToolFailure("too_large", `${path} would have more than ${builtinLimits.editBytesMax} bytes`))
+    : replaceFile(workspace, path, bytes, before?.expected ?? "missing")
 }
 
-const write = async (workspace: Workspace, { after, before, path }: Planned): Promise<void> => {
-  if (after === undefined) {
-    if (before !== undefined) await removeFile(workspace, path, before.expected)
-  } else {
-    const bytes = Buffer.from(after, "utf8")
-    if (bytes.length > builtinLimits.editBytesMax)
-      throw new ToolFailure("too_large", `${path} would have more than ${builtinLimits.editBytesMax} bytes`)
-    await replaceFile(workspace, path, bytes, before?.expected ?? "missing")
-  }
-}
+/** Puts back what was there before the file was written. */
+const putBack = (workspace: Workspace, { before, path }: Planned): Effect.Effect<unknown, FileProblem> =>
+  before !== undefined
+    ? replaceFile(workspace, path, Buffer.from(before.text, "utf8"))
+    : Effect.flatMap(readTextFile(workspace, path), (now) =>
+        now === undefined ? Effect.void : removeFile(workspace, path, now.expected)
+      )
 
-/** Puts back what was there; tells what could not be. */
-const undo = async (workspace: Workspace, written: ReadonlyArray<Planned>): Promise<ReadonlyArray<string>> => {
-  const stuck: Array<string> = []
-  for (const { before, path } of [...written].reverse()) {
-    try {
-      if (before !== undefined) await replaceFile(workspace, path, Buffer.from(before.text, "utf8"))
-      else {
-        const now = await readTextFile(workspace, path)
-        if (now !== undefined) await removeFile(workspace, path, now.expected)
-      }
-    } catch {
-      // Told below, together with why it was tried.
-      stuck.push(path)
-    }
-  }
-  return stuck
-}
+/** Puts everything back, the last first; tells what could not be. */
+const undo = (workspace: Workspace, written: ReadonlyArray<Planned>): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.map(
+    Effect.forEach(written.toReversed(), (file) =>
+      // Told together with why it was tried.
+      Effect.match(putBack(workspace, file), { onFailure: () => [file.path], onSuccess: () => [] })
+    ),
+    (stuck) => stuck.flat()
+  )
 
-const apply = async (workspace: Workspace, given: PatchInput): Promise<ToolOutcome> => {
-  const planned = await planOf(workspace, given)
+const apply = Effect.fnUntraced(function* (workspace: Workspace, given: PatchInput) {
+  const planned = yield* planOf(workspace, given)
   const written: Array<Planned> = []
   for (const file of planned) {
-    try {
-      await write(workspace, file)
-      written.push(file)
-    } catch (error) {
-      const failure = failureOf(error, file.path)
-      const stuck = await undo(workspace, written)
-      if (failure === undefined) throw error
-      const state = stuck.length === 0 ? "nothing was changed" : `could not be put back: ${stuck.join(", ")}`
-      throw new ToolFailure(failure.code, `${failure.message}; ${state}`)
-    }
+    yield* Effect.catchCause(write(workspace, file), (cause) =>
+      Effect.flatMap(undo(workspace, written), (stuck) => {
+        const failure = failureOf(Cause.squash(cause), file.path)
+        if (failure === undefined) return Effect.failCause(cause)
+        const state = stuck.length === 0 ? "nothing was changed" : `could not be put back: ${stuck.join(", ")}`
+        return Effect.fail(new ToolFailure(failure.code, `${failure.message}; ${state}`))
+      })
+    )
+    written.push(file)
   }
-  return { status: "success", output: planned.map(lineOf).join("\n") || "the files are so already" }
-}
+  return { status: "success" as const, output: planned.map(lineOf).join("\n") || "the files are so already" }
+})
 
 const lineOf = ({ after, before, path }: Planned): string =>
   `${before === undefined ? "added" : after === undefined ? "deleted" : "changed"} ${path}`
@@ -173,14 +173,20 @@ export const applyPatchTool = ({ door }: { readonly door: WorkspaceAccess }): To
     input,
     access: (given) => ({ reads: pathsOf(given), writes: pathsOf(given) }),
     preview: (given, place) =>
-      Effect.promise(async () => {
-        const planned = await planOf(await door.open(place), given)
-        return {
+      Effect.flatMap(door.open(place), (workspace) => planOf(workspace, given)).pipe(
+        Effect.map((planned) => ({
           title: `apply a patch to ${planned.length} ${planned.length === 1 ? "file" : "files"}`,
           detail: planned.map(lineOf).join("\n"),
           diff: planned.map(({ after, before, path }) => unifiedDiff(path, { before: before?.text, after })).join("")
-        }
-      }),
+        })),
+        Effect.orDie
+      ),
     run: (given, context) =>
-      promisedOutcome(context, (place) => told(undefined, async () => apply(await door.open(place), given)))
+      whole(
+        context,
+        told(
+          undefined,
+          Effect.flatMap(door.open(context), (workspace) => apply(workspace, given))
+        )
+      )
   })

@@ -3,11 +3,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
-import type { ToolOutcome } from "../../ToolPort.ts"
-import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { type FileProblem, pure, told, whole } from "../FileWork.ts"
 import { replaceFile } from "../files/Replace.ts"
 import { endsWithCrLf, requireTextFile, type TextFile } from "../files/TextFile.ts"
 import { aPath, flag, optional, text, type WorkspaceAccess } from "../ToolSchema.ts"
@@ -71,8 +70,8 @@ interface Edited {
 const asInFile = (content: string, wanted: string): string =>
   endsWithCrLf(content) && !wanted.includes("\r") ? wanted.replaceAll("\n", "\r\n") : wanted
 
-const edited = async (workspace: Workspace, { path, replace_all, ...given }: EditInput): Promise<Edited> => {
-  const file = await requireTextFile(workspace, path)
+/** What the edit makes of the file; throws when it does not apply. */
+const editOf = (file: TextFile, { path, replace_all, ...given }: EditInput): Edited => {
   const oldText = asInFile(file.text, given.old_text)
   const newText = asInFile(file.text, given.new_text)
   if (oldText === "") throw new ToolFailure("invalid_arguments", "old_text is empty; write_file writes a whole file")
@@ -89,15 +88,20 @@ const edited = async (workspace: Workspace, { path, replace_all, ...given }: Edi
   return { file, after, lines }
 }
 
-const run = async (workspace: Workspace, given: EditInput): Promise<ToolOutcome> => {
-  const { after, file, lines } = await edited(workspace, given)
+const edited = (workspace: Workspace, given: EditInput): Effect.Effect<Edited, FileProblem> =>
+  Effect.flatMap(requireTextFile(workspace, given.path), (file) => pure(() => editOf(file, given)))
+
+const run = Effect.fnUntraced(function* (workspace: Workspace, given: EditInput) {
+  const { after, file, lines } = yield* edited(workspace, given)
   const bytes = Buffer.from(after, "utf8")
   if (bytes.length > builtinLimits.editBytesMax)
-    throw new ToolFailure("too_large", `${file.shown} would have more than ${builtinLimits.editBytesMax} bytes`)
-  await replaceFile(workspace, given.path, bytes, file.expected)
+    return yield* Effect.fail(
+      new ToolFailure("too_large", `${file.shown} would have more than ${builtinLimits.editBytesMax} bytes`)
+    )
+  yield* replaceFile(workspace, given.path, bytes, file.expected)
   const where = lines.length === 1 ? `at line ${lines[0]}` : `at ${lines.length} places, lines ${listed(lines)}`
-  return { status: "success", output: `${file.shown}: changed ${where}` }
-}
+  return { status: "success" as const, output: `${file.shown}: changed ${where}` }
+})
 
 export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool =>
   defineTool({
@@ -109,10 +113,19 @@ export const editFileTool = ({ door }: { readonly door: WorkspaceAccess }): Tool
     input,
     access: ({ path }) => ({ reads: [path], writes: [path] }),
     preview: (given, place) =>
-      Effect.promise(async () => {
-        const { after, file } = await edited(await door.open(place), given)
-        return { title: `edit ${file.shown}`, diff: unifiedDiff(file.shown, { before: file.text, after }) }
-      }),
+      Effect.flatMap(door.open(place), (workspace) => edited(workspace, given)).pipe(
+        Effect.map(({ after, file }) => ({
+          title: `edit ${file.shown}`,
+          diff: unifiedDiff(file.shown, { before: file.text, after })
+        })),
+        Effect.orDie
+      ),
     run: (given, context) =>
-      promisedOutcome(context, (place) => told(given.path, async () => run(await door.open(place), given)))
+      whole(
+        context,
+        told(
+          given.path,
+          Effect.flatMap(door.open(context), (workspace) => run(workspace, given))
+        )
+      )
   })

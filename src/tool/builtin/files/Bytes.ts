@@ -4,7 +4,7 @@ import { open } from "node:fs/promises"
 import type { BlobPort } from "../../../contract/Blobs.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { readFlags, type Workspace } from "../Workspace.ts"
+import { type Located, readFlags, type Workspace } from "../Workspace.ts"
 
 export interface ByteSource {
   readonly size: number
@@ -12,31 +12,60 @@ export interface ByteSource {
   readonly read: (position: number) => Promise<Buffer>
 }
 
-/** Reads a regular file; everything else is refused. */
-export const withFile = <A>(
+/** A regular file that is open; everything else is refused. */
+export interface OpenFile {
+  readonly source: ByteSource
+  readonly shown: string
+  readonly close: () => Promise<void>
+}
+
+const openLocated = async ({ at, kind, shown }: Located, path: string): Promise<OpenFile> => {
+  if (kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such file`)
+  if (kind === "directory")
+    throw new ToolFailure("file_error", `${path} is a directory; list_files shows what is in it`)
+  if (kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
+  const file = await open(at, readFlags)
+  const close = (): Promise<void> => file.close()
+  const read = async (position: number): Promise<Buffer> => {
+    const piece = Buffer.allocUnsafe(builtinLimits.readChunkBytes)
+    const { bytesRead } = await file.read(piece, 0, piece.length, position)
+    return piece.subarray(0, bytesRead)
+  }
+  try {
+    const facts = await file.stat()
+    if (!facts.isFile()) throw new ToolFailure("file_error", `${path} is no regular file`)
+    return { source: { size: facts.size, read }, shown, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Opens the file at a path; the directories on the way are held until it is closed. */
+export const openFile = async (workspace: Workspace, path: string): Promise<OpenFile> => {
+  const { located, release } = await workspace.find(path, { for: "reading" })
+  try {
+    const { close, ...file } = await openLocated(located, path)
+    return { ...file, close: () => close().finally(release) }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+/** Reads a regular file; it is closed when the work is done. */
+export const withFile = async <A>(
   workspace: Workspace,
   path: string,
   work: (source: ByteSource, shown: string) => Promise<A>
-): Promise<A> =>
-  workspace.locate(path, { for: "reading" }, async (located) => {
-    if (located.kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such file`)
-    if (located.kind === "directory")
-      throw new ToolFailure("file_error", `${path} is a directory; list_files shows what is in it`)
-    if (located.kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
-    const file = await open(located.at, readFlags)
-    try {
-      const facts = await file.stat()
-      if (!facts.isFile()) throw new ToolFailure("file_error", `${path} is no regular file`)
-      const read = async (position: number): Promise<Buffer> => {
-        const piece = Buffer.allocUnsafe(builtinLimits.readChunkBytes)
-        const { bytesRead } = await file.read(piece, 0, piece.length, position)
-        return piece.subarray(0, bytesRead)
-      }
-      return await work({ size: facts.size, read }, located.shown)
-    } finally {
-      await file.close()
-    }
-  })
+): Promise<A> => {
+  const { close, shown, source } = await openFile(workspace, path)
+  try {
+    return await work(source, shown)
+  } finally {
+    await close()
+  }
+}
 
 export const blobPattern = /^blob:([0-9a-f]{64})$/
 

@@ -2,8 +2,10 @@
 // characters. What is before the page is only counted, what is after it is counted as far as that is cheap.
 
 import { StringDecoder } from "node:string_decoder"
+import * as Effect from "effect/Effect"
 import { elementAt } from "../../../rune/Elements.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { type FileProblem, step } from "../FileWork.ts"
 import type { ByteSource } from "./Bytes.ts"
 
 export interface PageRequest {
@@ -28,17 +30,12 @@ export interface LinePage {
 const newline = 0x0a
 
 /** Finds the byte at which a line begins; the number of lines when it has fewer. */
-const findLine = async (
-  source: ByteSource,
-  line: number,
-  signal: AbortSignal
-): Promise<{ readonly position: number } | { readonly totalLines: number }> => {
+const findLine = Effect.fnUntraced(function* (source: ByteSource, line: number) {
   let current = 1
   let position = 0
   let isOpen = false
   while (current < line) {
-    signal.throwIfAborted()
-    const piece = await source.read(position)
+    const piece = yield* step(() => source.read(position))
     if (piece.length === 0) return { totalLines: current - (isOpen ? 0 : 1) }
     let from = 0
     while (current < line) {
@@ -52,22 +49,21 @@ const findLine = async (
     position += piece.length
   }
   return { position }
-}
+})
 
 /** Lines that begin in the rest of the source; unknown beyond a limit. */
-const countLines = async (source: ByteSource, from: number, signal: AbortSignal): Promise<number | undefined> => {
+const countLines = Effect.fnUntraced(function* (source: ByteSource, from: number) {
   if (source.size - from > builtinLimits.countBytesMax) return undefined
   let count = 0
   let last = newline
   for (let position = from; ; ) {
-    signal.throwIfAborted()
-    const piece = await source.read(position)
+    const piece = yield* step(() => source.read(position))
     if (piece.length === 0) return last === newline ? count : count + 1
     for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, at + 1)) count += 1
     last = elementAt(piece, piece.length - 1)
     position += piece.length
   }
-}
+})
 
 /** Gathers a page from text as it comes. */
 class Page {
@@ -122,23 +118,23 @@ class Page {
   }
 }
 
-export const readPage = async (source: ByteSource, request: PageRequest, signal: AbortSignal): Promise<LinePage> => {
-  const found = await findLine(source, request.line, signal)
-  if ("totalLines" in found) return { text: "", lines: 0, next: undefined, totalLines: found.totalLines }
-  const page = new Page(request)
-  const decoder = new StringDecoder("utf8")
-  let { position } = found
-  let isAtEnd = false
-  while (!page.isFull && !isAtEnd) {
-    signal.throwIfAborted()
-    const piece = await source.read(position)
-    isAtEnd = piece.length === 0
-    page.add(isAtEnd ? decoder.end() : decoder.write(piece))
-    position += piece.length
-  }
-  const linesFromHere = await countLines(source, found.position, signal)
-  const totalLines = linesFromHere === undefined ? undefined : request.line - 1 + linesFromHere
-  const { next } = page
-  const isOver = !page.isFull || (totalLines !== undefined && next.line > totalLines)
-  return { text: page.text, lines: page.lines, next: isOver ? undefined : next, totalLines }
-}
+export const readPage: (source: ByteSource, request: PageRequest) => Effect.Effect<LinePage, FileProblem> =
+  Effect.fnUntraced(function* (source, request) {
+    const found = yield* findLine(source, request.line)
+    if ("totalLines" in found) return { text: "", lines: 0, next: undefined, totalLines: found.totalLines }
+    const page = new Page(request)
+    const decoder = new StringDecoder("utf8")
+    let { position } = found
+    let isAtEnd = false
+    while (!page.isFull && !isAtEnd) {
+      const piece = yield* step(() => source.read(position))
+      isAtEnd = piece.length === 0
+      page.add(isAtEnd ? decoder.end() : decoder.write(piece))
+      position += piece.length
+    }
+    const linesFromHere = yield* countLines(source, found.position)
+    const totalLines = linesFromHere === undefined ? undefined : request.line - 1 + linesFromHere
+    const { next } = page
+    const isOver = !page.isFull || (totalLines !== undefined && next.line > totalLines)
+    return { text: page.text, lines: page.lines, next: isOver ? undefined : next, totalLines }
+  })

@@ -4,14 +4,14 @@ import { readlink } from "node:fs/promises"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
-import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { locate, step, told } from "../FileWork.ts"
 import { aPath, flag, looks, optional, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
-import { emptyTally, type TreeEntry, type TreeTally, walkTree } from "./Tree.ts"
+import { emptyTally, type TreeEntry, type TreeRequest, type TreeTally, walkTree } from "./Tree.ts"
 
 const input = Schema.Struct({
   path: optional(aPath("directory in the workspace; the workspace itself unless told")),
@@ -40,23 +40,34 @@ interface Listed {
   readonly tally: TreeTally
 }
 
-const listBelow = async (workspace: Workspace, given: ListInput, signal: AbortSignal): Promise<Listed> => {
+const listBelow = Effect.fnUntraced(function* (workspace: Workspace, given: ListInput) {
   const { include_ignored: includeIgnored = false, limit: wanted = builtinLimits.listEntriesMax, path = "." } = given
-  return workspace.locate(path, { for: "reading" }, async ({ at, kind, shown }) => {
-    if (kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such directory`)
-    if (kind !== "directory") throw new ToolFailure("file_error", `${path} is no directory`)
-    const directory = shown === "." ? "" : shown
-    const tally = emptyTally()
-    const limit = Math.min(wanted, builtinLimits.listEntriesMax)
-    const lines: Array<string> = []
-    const tree = walkTree({ workspace, directory, at, depthMax: depthOf(given), includeIgnored, signal }, tally)
-    for await (const entry of tree) {
-      if (lines.length === limit) return { lines, isCut: true, tally }
-      lines.push(await lineOf(entry, directory))
-    }
-    return { lines, isCut: tally.isCut, tally }
-  })
-}
+  const { at, kind, shown } = yield* locate(workspace, path, { for: "reading" })
+  if (kind === "missing")
+    return yield* Effect.fail(new ToolFailure("file_error", `${path}: there is no such directory`))
+  if (kind !== "directory") return yield* Effect.fail(new ToolFailure("file_error", `${path} is no directory`))
+  const directory = shown === "." ? "" : shown
+  const tally = emptyTally()
+  const limit = Math.min(wanted, builtinLimits.listEntriesMax)
+  const lines: Array<string> = []
+  const tree = yield* walked({ workspace, directory, at, depthMax: depthOf(given), includeIgnored }, tally)
+  for (let next = yield* tree; next.done !== true; next = yield* tree) {
+    if (lines.length === limit) return { lines, isCut: true, tally }
+    const entry = next.value
+    lines.push(yield* step(() => lineOf(entry, directory)))
+  }
+  return { lines, isCut: tally.isCut, tally }
+})
+
+/** The next entry of a walk, each time it is run; the walk lets go of its directories with the scope. */
+const walked = (request: TreeRequest, tally: TreeTally) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => walkTree(request, tally)),
+      (tree) => Effect.promise(() => tree.return(undefined))
+    ),
+    (tree) => step(() => tree.next())
+  )
 
 const outcomeOf = ({ isCut, lines, tally }: Listed): ToolOutcome => {
   const notes = [
@@ -77,7 +88,8 @@ export const listFilesTool = ({ door }: { readonly door: WorkspaceAccess }): Too
     access: (given) => ({ reads: [given.path ?? "."], ...(depthOf(given) > 1 ? { below: true } : {}) }),
     preview: ({ path = "." }) => Effect.succeed({ title: `list ${path}` }),
     run: (given, context) =>
-      promisedOutcome(context, (place) =>
-        told(given.path ?? ".", async () => outcomeOf(await listBelow(await door.open(place), given, place.signal)))
+      told(
+        given.path ?? ".",
+        Effect.flatMap(door.open(context), (workspace) => listBelow(workspace, given)).pipe(Effect.map(outcomeOf))
       )
   })

@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { BlobPort } from "../../../contract/Blobs.ts"
 import { isImageType, mediaLimits, pdfType, sniffMedia } from "../../../rune/Media.ts"
+import type { WorkspaceChoice } from "../../../sandbox/WorkspaceCheck.ts"
 import { defineTool } from "../../DefineTool.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
-import type { ToolOutcome } from "../../ToolPort.ts"
-import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { pure, step, told } from "../FileWork.ts"
 import { aPath, flag, looks, optional, type WorkspaceAccess, whole } from "../ToolSchema.ts"
-import { type ByteSource, blobPattern, blobSource, isBinary, readWhole, withFile } from "./Bytes.ts"
+import { type ByteSource, blobPattern, blobSource, isBinary, openFile, readWhole } from "./Bytes.ts"
 import { type LinePage, readPage } from "./Lines.ts"
 
 const magic: ReadonlyArray<readonly [string, string]> = [
@@ -64,44 +64,56 @@ const shownPage = (page: LinePage, { line_numbers, offset: firstLine = 1 }: Read
 }
 
 /** All of an image or a document, for the model to look at. */
-const showWhole = async (source: ByteSource, shown: string, type: string): Promise<ToolOutcome> => {
+const showWhole = Effect.fnUntraced(function* (source: ByteSource, shown: string, type: string) {
   const bytesMax = isImageType(type) ? mediaLimits.imageBytesMax : mediaLimits.fileBytesMax
   if (source.size > bytesMax)
-    throw new ToolFailure(
-      "too_large",
-      `${shown} is ${type}, ${source.size} bytes; a model can be shown ${bytesMax}: make it smaller first`
+    return yield* Effect.fail(
+      new ToolFailure(
+        "too_large",
+        `${shown} is ${type}, ${source.size} bytes; a model can be shown ${bytesMax}: make it smaller first`
+      )
     )
-  const bytes = await readWhole(source, { bytesMax })
-  return { status: "success", output: `${shown}: ${type}, ${bytes.length} bytes`, media: [{ bytes, name: shown }] }
-}
+  const bytes = yield* step(() => readWhole(source, { bytesMax }))
+  const output = `${shown}: ${type}, ${bytes.length} bytes`
+  return { status: "success" as const, output, media: [{ bytes, name: shown }] }
+})
 
-const readFrom = async (
-  source: ByteSource,
-  shown: string,
-  given: ReadInput,
-  signal: AbortSignal
-): Promise<ToolOutcome> => {
-  const begin = await source.read(0)
+const readFrom = Effect.fnUntraced(function* (source: ByteSource, shown: string, given: ReadInput) {
+  const begin = yield* step(() => source.read(0))
   const shownType = sniffMedia(begin)
-  if (isImageType(shownType) || shownType === pdfType) return showWhole(source, shown, shownType)
+  if (isImageType(shownType) || shownType === pdfType) return yield* showWhole(source, shown, shownType)
   if (isBinary(begin))
-    throw new ToolFailure("not_text", `${shown} is ${binaryKind(begin)}, ${source.size} bytes, and no text`)
+    return yield* Effect.fail(
+      new ToolFailure("not_text", `${shown} is ${binaryKind(begin)}, ${source.size} bytes, and no text`)
+    )
   const request = {
     line: given.offset ?? 1,
     column: given.column ?? 1,
     linesMax: Math.min(given.limit ?? builtinLimits.readLinesMax, builtinLimits.readLinesMax),
     charsMax: builtinLimits.readCharsMax
   }
-  const output = shownPage(await readPage(source, request, signal), given)
-  return { status: "success", output }
-}
+  const page = yield* readPage(source, request)
+  const output = yield* pure(() => shownPage(page, given))
+  return { status: "success" as const, output }
+})
+
+/** A blob by its name, or a file of the workspace. */
+const sourceOf = Effect.fnUntraced(function* ({ blobs, door }: ReadParts, path: string, place: WorkspaceChoice) {
+  const sha256 = blobPattern.exec(path)?.[1]
+  if (sha256 !== undefined) return { source: yield* step(() => blobSource(blobs, sha256)), shown: path }
+  const workspace = yield* door.open(place)
+  return yield* Effect.acquireRelease(
+    step(() => openFile(workspace, path)),
+    ({ close }) => Effect.promise(close)
+  )
+})
 
 export interface ReadParts {
   readonly door: WorkspaceAccess
   readonly blobs: BlobPort | undefined
 }
 
-export const readFileTool = ({ blobs, door }: ReadParts): Tool =>
+export const readFileTool = (parts: ReadParts): Tool =>
   defineTool({
     ...looks,
     name: "read_file",
@@ -110,14 +122,9 @@ export const readFileTool = ({ blobs, door }: ReadParts): Tool =>
     input,
     access: ({ path }) => (blobPattern.test(path) ? {} : { reads: [path] }),
     preview: ({ path }) => Effect.succeed({ title: `read ${path}` }),
-    run: (given, context) => {
-      const { path } = given
-      return promisedOutcome(context, ({ signal, ...place }) =>
-        told(path, async () => {
-          const sha256 = blobPattern.exec(path)?.[1]
-          if (sha256 !== undefined) return readFrom(await blobSource(blobs, sha256), path, given, signal)
-          return withFile(await door.open(place), path, (source, shown) => readFrom(source, shown, given, signal))
-        })
+    run: (given, context) =>
+      told(
+        given.path,
+        Effect.flatMap(sourceOf(parts, given.path, context), ({ shown, source }) => readFrom(source, shown, given))
       )
-    }
   })

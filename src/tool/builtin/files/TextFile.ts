@@ -1,8 +1,9 @@
 // A text file as a whole, for tools that change it: its text, how its lines end, and what it must still be when the
 // change is written. Bytes that are no UTF-8 text are refused, for writing them back would change them.
-import { open } from "node:fs/promises"
+import * as Effect from "effect/Effect"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { type FileProblem, locate, opened, pure, step } from "../FileWork.ts"
 import { readFlags, type Workspace } from "../Workspace.ts"
 import type { Expected } from "./Replace.ts"
 
@@ -23,31 +24,29 @@ const decode = (path: string, bytes: Buffer): string => {
 }
 
 /** The file at a path; nothing when there is none. */
-export const readTextFile = (workspace: Workspace, path: string): Promise<TextFile | undefined> =>
-  workspace.locate(path, { for: "writing" }, async (located) => {
-    if (located.kind === "missing") return undefined
-    if (located.kind === "directory") throw new ToolFailure("file_error", `${path} is a directory`)
-    if (located.kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
-    const file = await open(located.at, readFlags)
-    try {
-      const { ino, mtimeMs, size } = await file.stat()
-      if (size > builtinLimits.editBytesMax)
-        throw new ToolFailure(
-          "too_large",
-          `${path} has ${size} bytes; at most ${builtinLimits.editBytesMax} are edited`
-        )
-      const text = decode(path, await file.readFile())
-      return { shown: located.shown, text, expected: { ino, mtimeMs, size } }
-    } finally {
-      await file.close()
-    }
-  })
+export const readTextFile: (workspace: Workspace, path: string) => Effect.Effect<TextFile | undefined, FileProblem> =
+  Effect.fnUntraced(function* (workspace, path) {
+    const { at, kind, shown } = yield* locate(workspace, path, { for: "writing" })
+    if (kind === "missing") return undefined
+    if (kind === "directory") return yield* Effect.fail(new ToolFailure("file_error", `${path} is a directory`))
+    if (kind === "other") return yield* Effect.fail(new ToolFailure("file_error", `${path} is no regular file`))
+    const file = yield* opened(at, readFlags)
+    const { ino, mtimeMs, size } = yield* step(() => file.stat())
+    if (size > builtinLimits.editBytesMax)
+      return yield* Effect.fail(
+        new ToolFailure("too_large", `${path} has ${size} bytes; at most ${builtinLimits.editBytesMax} are edited`)
+      )
+    const bytes = yield* step(() => file.readFile())
+    const text = yield* pure(() => decode(path, bytes))
+    return { shown, text, expected: { ino, mtimeMs, size } }
+  }, Effect.scoped)
 
-export const requireTextFile = async (workspace: Workspace, path: string): Promise<TextFile> => {
-  const file = await readTextFile(workspace, path)
-  if (file === undefined) throw new ToolFailure("file_error", `${path}: there is no such file`)
-  return file
-}
+export const requireTextFile = (workspace: Workspace, path: string): Effect.Effect<TextFile, FileProblem> =>
+  Effect.flatMap(readTextFile(workspace, path), (file) =>
+    file === undefined
+      ? Effect.fail(new ToolFailure("file_error", `${path}: there is no such file`))
+      : Effect.succeed(file)
+  )
 
 /** Every line ends with a carriage return and a line feed. */
 export const endsWithCrLf = (text: string): boolean => {

@@ -23,7 +23,6 @@ export interface TreeRequest {
   readonly at: string
   readonly depthMax: number
   readonly includeIgnored: boolean
-  readonly signal: AbortSignal
 }
 
 export interface TreeTally {
@@ -59,11 +58,10 @@ class Tree {
   }
 
   async *walk(directory: string, at: string, above: IgnoreRules, depth: number): AsyncGenerator<TreeEntry> {
-    const { depthMax, signal, workspace } = this.request
+    const { depthMax, workspace } = this.request
     const rules = [...above, ...(await rulesIn(workspace, directory))]
     const entries = ((await readdir(at, { withFileTypes: true }).catch(passedOver)) ?? []).sort(byName)
     for (const entry of entries) {
-      signal.throwIfAborted()
       const path = directory === "" ? entry.name : `${directory}/${entry.name}`
       if (!this.isWanted(entry, path, rules)) continue
       const found = { path, kind: kindOf(entry), at: join(at, entry.name) }

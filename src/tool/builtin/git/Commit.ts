@@ -3,14 +3,13 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { processOutput } from "../../Output.ts"
 import type { Tool } from "../../Tool.ts"
-import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { pure } from "../FileWork.ts"
 import { boundedText, flag, optional } from "../ToolSchema.ts"
 import { failure, type Repository } from "./Git.ts"
-import { type GitParts, inRepository, inWorkspace, meant, paths } from "./GitTool.ts"
+import { type GitParts, inRepository, inWorkspace, meant, paths, printed } from "./GitTool.ts"
 
 const input = Schema.Struct({
   message: boundedText("the message", { maxLength: builtinLimits.commitMessageCharsMax }),
@@ -20,12 +19,12 @@ const input = Schema.Struct({
 })
 type CommitInput = typeof input.Type
 
-const stage = async (repository: Repository, { all, paths: named = [] }: CommitInput): Promise<void> => {
-  const wanted = named.length === 0 && all === true ? ["."] : inWorkspace(named)
+const stage = Effect.fnUntraced(function* (repository: Repository, { all, paths: named = [] }: CommitInput) {
+  const wanted = yield* pure(() => (named.length === 0 && all === true ? ["."] : inWorkspace(named)))
   if (wanted.length === 0) return
-  const ended = await repository.script('stage "$@"', wanted, { commits: true })
-  if (ended.exit_code !== 0) throw failure("add", ended)
-}
+  const ended = yield* repository.script('stage "$@"', wanted, { commits: true })
+  if (ended.exit_code !== 0) yield* Effect.fail(failure("add", ended))
+})
 
 /** Exit 9: nothing is staged, and no merge is waiting to be concluded. */
 const isStagedScript = `
@@ -35,41 +34,41 @@ exit 9
 `
 
 /** A workspace that is a part of a repository commits its own, and not what somebody has staged elsewhere. */
-const checkPart = async (repository: Repository, withHooks: boolean): Promise<void> => {
+const checkPart = Effect.fnUntraced(function* (repository: Repository, withHooks: boolean) {
   const { prefix } = repository
   if (prefix === "") return
   if (withHooks)
-    throw new ToolFailure(
-      "git_failed",
-      "hooks do not run here: the workspace is a part of its repository; commit without"
+    return yield* Effect.fail(
+      new ToolFailure("git_failed", "hooks do not run here: the workspace is a part of its repository; commit without")
     )
-  const staged = await repository.run(["diff", "--cached", "--name-only", "-z", "--no-ext-diff", "--no-textconv"])
+  const staged = yield* repository.run(["diff", "--cached", "--name-only", "-z", "--no-ext-diff", "--no-textconv"])
   const outside = staged.stdout.split("\0").filter((path) => path !== "" && !path.startsWith(prefix))
   if (outside.length > 0)
-    throw new ToolFailure(
-      "git_failed",
-      `${outside.length} files outside the workspace are staged, such as ${outside[0]}`
+    yield* Effect.fail(
+      new ToolFailure("git_failed", `${outside.length} files outside the workspace are staged, such as ${outside[0]}`)
     )
-}
+})
 
 const nothingStaged = /nothing to commit|nothing added to commit|no changes added to commit/
 
-const commit = async ({ blobs }: GitParts, repository: Repository, given: CommitInput): Promise<ToolOutcome> => {
-  const { email, name } = await repository.identity()
+const nothingToCommit = (): ToolFailure =>
+  new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
+
+const commit = Effect.fnUntraced(function* (parts: GitParts, repository: Repository, given: CommitInput) {
+  const { email, name } = yield* repository.identity
   const withHooks = given.run_hooks === true
-  await checkPart(repository, withHooks)
-  await stage(repository, given)
+  yield* checkPart(repository, withHooks)
+  yield* stage(repository, given)
   // Git itself would look for changes that could be staged, in submodules as well.
-  const isNothing = !withHooks && (await repository.script(isStagedScript, [])).exit_code === 9
-  if (isNothing) throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
+  const isNothing = !withHooks && (yield* repository.script(isStagedScript, [])).exit_code === 9
+  if (isNothing) return yield* Effect.fail(nothingToCommit())
   const args = ["commit", "--file=-", "--cleanup=strip", "--no-gpg-sign", ...(withHooks ? [] : ["--no-verify"])]
   const settings = [["user.name", name] as const, ["user.email", email] as const]
-  const ended = await repository.attempt(args, { stdin: given.message, withHooks, commits: true, settings })
-  if (ended.exit_code === 1 && nothingStaged.test(ended.stdout))
-    throw new ToolFailure("nothing_to_commit", "nothing is staged; name paths, or say all")
-  if (ended.exit_code !== 0) throw failure("commit", ended)
-  return { status: "success", ...(await processOutput(ended, blobs)) }
-}
+  const ended = yield* repository.attempt(args, { stdin: given.message, withHooks, commits: true, settings })
+  if (ended.exit_code === 1 && nothingStaged.test(ended.stdout)) return yield* Effect.fail(nothingToCommit())
+  if (ended.exit_code !== 0) return yield* Effect.fail(failure("commit", ended))
+  return yield* printed(ended, parts)
+})
 
 export const gitCommitTool = (parts: GitParts): Tool =>
   defineTool({

@@ -2,11 +2,12 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { processOutput } from "../../Output.ts"
 import type { Tool } from "../../Tool.ts"
+import type { ToolOutcome } from "../../ToolPort.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
+import { pure } from "../FileWork.ts"
 import { flag, optional, text } from "../ToolSchema.ts"
-import { type GitParts, inRepository, inWorkspace, looksAt, meant, paths } from "./GitTool.ts"
+import { type GitParts, inRepository, inWorkspace, looksAt, meant, paths, printed } from "./GitTool.ts"
 
 /** A name of a commit can never be taken for an option, or for a path. */
 const revision = (name = ""): ReadonlyArray<string> => {
@@ -50,9 +51,14 @@ export const gitDiffTool = (parts: GitParts): Tool =>
     access: ({ paths: named }) => ({ reads: meant(named), below: true }),
     preview: () => Effect.succeed({ title: "git diff" }),
     run: (given, context) =>
-      inRepository(parts, context, async (repository) => {
-        const ended = await repository.run(diffArguments(given))
-        if (ended.output === "") return { status: "success", output: "no differences" }
-        return { status: "success", ...(await processOutput(ended, parts.blobs)) }
-      })
+      inRepository(parts, context, (repository) =>
+        pure(() => diffArguments(given)).pipe(
+          Effect.flatMap((args) => repository.run(args)),
+          Effect.flatMap((ended) =>
+            ended.output === ""
+              ? Effect.succeed<ToolOutcome>({ status: "success", output: "no differences" })
+              : printed(ended, parts)
+          )
+        )
+      )
   })

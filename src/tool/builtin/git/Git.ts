@@ -2,26 +2,22 @@
 // but git runs is in `src/tool/git`.
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { settled } from "../../../contract/Settled.ts"
 import { isLedAstray } from "../../../sandbox/OuterRepository.ts"
 import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
 import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { retryIfOutdated } from "../../../sandbox/process/ProcessWork.ts"
 import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
 import { GitRefused } from "../../git/GitErrors.ts"
 import { failed, type GitRequest, QuietGit } from "../../git/QuietGit.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { retryOnceIfNotStarted } from "../RetryOnce.ts"
 
 export interface GitOptions {
   readonly processes: ProcessPort
   /** Where the identity of the user is looked for. */
   readonly home: string
-}
-
-export interface GitPlace {
-  /** Without links. */
-  readonly root: string
-  readonly signal: AbortSignal
 }
 
 /** What is asked of git in a workspace: it writes there when it commits, and otherwise nowhere. */
@@ -54,77 +50,81 @@ export const identityIn = (text: string): Partial<Identity> => {
   return found
 }
 
-/** What git and the sandbox refuse is a result for the model. */
-const asToolFailure = async <A>(work: () => Promise<A>): Promise<A> => {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof GitRefused) throw new ToolFailure(error.code, error.message)
-    if (error instanceof ProcessNotStarted || error instanceof SandboxRefused)
-      throw new ToolFailure("git_failed", error.message)
-    throw error
-  }
-}
+const refused = ({ message }: Error): ToolFailure => new ToolFailure("git_failed", message)
+
+/** Runs git by its promise; what it and the sandbox refuse is a result for the model. */
+const runGit = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ToolFailure> =>
+  settled(work).pipe(
+    Effect.catch((error) =>
+      error instanceof GitRefused || error instanceof ProcessNotStarted || error instanceof SandboxRefused
+        ? Effect.fail(error)
+        : Effect.die(error)
+    ),
+    retryIfOutdated,
+    Effect.mapError((error) =>
+      error instanceof GitRefused ? new ToolFailure(error.code, error.message) : refused(error)
+    )
+  )
+
+type OpenGit = (signal: AbortSignal) => Promise<QuietGit>
 
 /** The repository of a workspace. */
 export class Repository {
   /** The way from the top of the repository to the workspace, with a slash at its end; empty at the top. */
   readonly prefix: string
   private readonly git: QuietGit
-  private readonly place: GitPlace
-  private readonly userIdentity: () => Promise<Partial<Identity>>
+  private readonly root: string
+  private readonly userIdentity: Effect.Effect<Partial<Identity>>
 
   constructor(
     git: QuietGit,
-    place: GitPlace & { readonly prefix: string },
-    userIdentity: () => Promise<Partial<Identity>>
+    { prefix, root }: { readonly root: string; readonly prefix: string },
+    userIdentity: Effect.Effect<Partial<Identity>>
   ) {
     this.git = git
-    this.place = place
-    this.prefix = place.prefix
+    this.root = root
+    this.prefix = prefix
     this.userIdentity = userIdentity
   }
 
   /** Runs git, and tells how it ended. */
-  attempt(args: ReadonlyArray<string>, request: WorkspaceRequest = {}): Promise<ProcessEnded> {
-    return this.held(request, (held) => this.git.run(args, held))
+  attempt(args: ReadonlyArray<string>, request: WorkspaceRequest = {}): Effect.Effect<ProcessEnded, ToolFailure> {
+    return runGit((signal) => this.git.run(args, this.held(request, signal)))
   }
 
   /** Runs a script, and tells how it ended. */
-  script(text: string, args: ReadonlyArray<string>, request: WorkspaceRequest = {}): Promise<ProcessEnded> {
-    return this.held(request, (held) => this.git.script(text, args, held))
+  script(
+    text: string,
+    args: ReadonlyArray<string>,
+    request: WorkspaceRequest = {}
+  ): Effect.Effect<ProcessEnded, ToolFailure> {
+    return runGit((signal) => this.git.script(text, args, this.held(request, signal)))
   }
 
-  /** Runs git; throws git_failed when it does not end with 0. */
-  async run(args: ReadonlyArray<string>, request: WorkspaceRequest = {}): Promise<ProcessEnded> {
-    const ended = await this.attempt(args, request)
-    if (ended.exit_code !== 0) throw failure(args[0] ?? "", ended)
-    return ended
+  /** Runs git; fails with git_failed when it does not end with 0. */
+  run(args: ReadonlyArray<string>, request: WorkspaceRequest = {}): Effect.Effect<ProcessEnded, ToolFailure> {
+    return Effect.filterOrFail(
+      this.attempt(args, request),
+      ({ exit_code }) => exit_code === 0,
+      (ended) => failure(args[0] ?? "", ended)
+    )
   }
 
   /** Of the repository, else of the user, else our own. */
-  async identity(): Promise<Identity> {
-    const user = await this.userIdentity()
+  get identity(): Effect.Effect<Identity> {
     const of = (name: string): string | undefined => this.git.settings.get(name) || undefined
-    return {
+    return Effect.map(this.userIdentity, (user) => ({
       name: of("user.name") ?? user.name ?? ownIdentity.name,
       email: of("user.email") ?? user.email ?? ownIdentity.email
-    }
+    }))
   }
 
-  private async held(
-    { commits = false, ...request }: WorkspaceRequest,
-    run: (request: GitRequest) => Promise<ProcessEnded>
-  ): Promise<ProcessEnded> {
-    const writable = commits ? [this.place.root] : []
-    const ended = await asToolFailure(() => retryOnceIfNotStarted(() => run({ ...request, writable })))
-    this.place.signal.throwIfAborted()
-    return ended
+  private held({ commits = false, ...request }: WorkspaceRequest, signal: AbortSignal): GitRequest {
+    return { ...request, writable: commits ? [this.root] : [], signal }
   }
 }
 
-export const failure = (command: string, ended: ProcessEnded): ToolFailure =>
-  new ToolFailure("git_failed", failed(command, ended).message)
+export const failure = (command: string, ended: ProcessEnded): ToolFailure => refused(failed(command, ended))
 
 export class Git {
   private readonly options: GitOptions
@@ -133,32 +133,33 @@ export class Git {
     this.options = options
   }
 
-  /** Throws not_a_repository when the workspace is in none. */
-  async open({ root, signal }: GitPlace): Promise<Repository> {
-    const { processes } = this.options
-    // Where nothing holds git it would follow whatever the file says.
-    if (process.platform === "linux" && isLedAstray(root, this.options.home))
-      throw new ToolFailure("not_a_repository", "the file .git leads to a directory that is not of this workspace")
-    const place = { directory: root, signal, outputCharsMax: builtinLimits.gitOutputCharsMax }
-    const git = await asToolFailure(() => retryOnceIfNotStarted(() => QuietGit.open(processes, place))).catch(
-      (error) => {
-        signal.throwIfAborted()
-        throw error
-      }
-    )
-    const opened = new Repository(git, { root, signal, prefix: "" }, () => this.userIdentity())
-    const inside = await opened.attempt(["rev-parse", "--is-inside-work-tree", "--show-prefix"])
-    if (inside.end !== "exited") throw failure("rev-parse", inside)
-    const [isInside, prefix = ""] = inside.stdout.split("\n")
-    if (inside.exit_code !== 0 || isInside !== "true")
-      throw new ToolFailure("not_a_repository", "the workspace is no git repository")
-    return prefix === "" ? opened : new Repository(git, { root, signal, prefix }, () => this.userIdentity())
-  }
+  /** Fails with not_a_repository when the workspace, given without links, is in none. */
+  readonly open: (root: string) => Effect.Effect<Repository, ToolFailure> = Effect.fnUntraced(
+    { self: this },
+    function* (root) {
+      const { home, processes } = this.options
+      // Where nothing holds git it would follow whatever the file says.
+      if (process.platform === "linux" && isLedAstray(root, home))
+        return yield* Effect.fail(
+          new ToolFailure("not_a_repository", "the file .git leads to a directory that is not of this workspace")
+        )
+      const opening: OpenGit = (signal) =>
+        QuietGit.open(processes, { directory: root, signal, outputCharsMax: builtinLimits.gitOutputCharsMax })
+      const git = yield* runGit(opening)
+      const opened = new Repository(git, { root, prefix: "" }, this.userIdentity)
+      const inside = yield* opened.attempt(["rev-parse", "--is-inside-work-tree", "--show-prefix"])
+      if (inside.end !== "exited") return yield* Effect.fail(failure("rev-parse", inside))
+      const [isInside, prefix = ""] = inside.stdout.split("\n")
+      if (inside.exit_code !== 0 || isInside !== "true")
+        return yield* Effect.fail(new ToolFailure("not_a_repository", "the workspace is no git repository"))
+      return prefix === "" ? opened : new Repository(git, { root, prefix }, this.userIdentity)
+    }
+  )
 
-  async userIdentity(): Promise<Partial<Identity>> {
+  private get userIdentity(): Effect.Effect<Partial<Identity>> {
     const { home } = this.options
     const files = [join(home, ".config", "git", "config"), join(home, ".gitconfig")]
-    const texts = await Promise.all(files.map((file) => readFile(file, "utf8").catch(() => "")))
-    return Object.assign({}, ...texts.map(identityIn))
+    const textOf = (file: string): Effect.Effect<string> => Effect.promise(() => readFile(file, "utf8").catch(() => ""))
+    return Effect.map(Effect.forEach(files, textOf), (texts) => Object.assign({}, ...texts.map(identityIn)))
   }
 }

@@ -1,13 +1,15 @@
 // What the git tools have in common. They run in the sandbox like any command; unlike one, they start nothing that the
 // repository names, unless its hooks were asked for and granted.
 import { isAbsolute, normalize } from "node:path"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { BlobPort } from "../../../contract/Blobs.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
+import type { ProcessEnded } from "../../../sandbox/process/ProcessPort.ts"
+import { processOutput } from "../../Output.ts"
 import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
-import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { type FileProblem, told } from "../FileWork.ts"
 import type { WorkspaceAccess } from "../ToolSchema.ts"
 import type { Git, Repository } from "./Git.ts"
 
@@ -35,14 +37,19 @@ export const inWorkspace = (named: ReadonlyArray<string>): ReadonlyArray<string>
 export const inRepository = (
   { door, git }: GitParts,
   context: ToolContext,
-  work: (repository: Repository) => Promise<ToolOutcome>
+  work: (repository: Repository) => Effect.Effect<ToolOutcome, FileProblem>
 ): Effect.Effect<ToolOutcome> =>
-  promisedOutcome(context, (place) =>
-    told(undefined, async () => {
-      const { root } = await door.open(place)
-      return work(await git.open({ root, signal: place.signal }))
-    })
+  told(
+    undefined,
+    door.open(context).pipe(
+      Effect.flatMap(({ root }) => git.open(root)),
+      Effect.flatMap(work)
+    )
   )
+
+/** What a run printed, as the result of the tool. */
+export const printed = (ended: ProcessEnded, { blobs }: GitParts): Effect.Effect<ToolOutcome> =>
+  Effect.map(processOutput(ended, blobs), (kept) => ({ status: "success", ...kept }))
 
 export const looksAt = {
   effect_class: "pure",

@@ -2,9 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { processOutput } from "../../Output.ts"
 import type { Tool } from "../../Tool.ts"
-import { type GitParts, inRepository, looksAt } from "./GitTool.ts"
+import { type GitParts, inRepository, looksAt, printed } from "./GitTool.ts"
 
 export const gitStatusTool = (parts: GitParts): Tool =>
   defineTool({
@@ -15,12 +14,14 @@ export const gitStatusTool = (parts: GitParts): Tool =>
     access: () => ({ reads: ["."] }),
     preview: () => Effect.succeed({ title: "git status" }),
     run: (_input, context) =>
-      inRepository(parts, context, async (repository) => {
-        const ended = await repository.run([
-          ...["status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"],
-          // A repository may be larger than the workspace.
-          ...["--", "."]
-        ])
-        return { status: "success", ...(await processOutput(ended, parts.blobs)) }
-      })
+      inRepository(parts, context, (repository) =>
+        Effect.flatMap(
+          repository.run([
+            ...["status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"],
+            // A repository may be larger than the workspace.
+            ...["--", "."]
+          ]),
+          (ended) => printed(ended, parts)
+        )
+      )
   })

@@ -3,11 +3,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { defineTool } from "../../DefineTool.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
-import type { ToolOutcome } from "../../ToolPort.ts"
-import { ToolFailure, told } from "../BuiltinErrors.ts"
+import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
+import { locate, told } from "../FileWork.ts"
 import { expandBraces } from "../files/Glob.ts"
 import { aPath, boundedText, flag, looks, optional, text, type WorkspaceAccess, whole } from "../ToolSchema.ts"
 import type { Workspace } from "../Workspace.ts"
@@ -35,24 +34,24 @@ const input = Schema.Struct({
 })
 type GrepInput = typeof input.Type
 
-const requestOf = async (workspace: Workspace, given: GrepInput, signal: AbortSignal): Promise<SearchRequest> => {
+const requestOf = Effect.fnUntraced(function* (workspace: Workspace, given: GrepInput) {
   const { context = 0, glob = "", limit = builtinLimits.searchMatchesDefault, path = "." } = given
-  const located = await workspace.locate(path, { for: "reading" }, async ({ kind, shown }) => ({ kind, shown }))
-  if (located.kind === "missing") throw new ToolFailure("file_error", `${path}: there is no such file or directory`)
-  if (located.kind === "other") throw new ToolFailure("file_error", `${path} is no regular file`)
+  const { kind, shown } = yield* Effect.scoped(locate(workspace, path, { for: "reading" }))
+  if (kind === "missing")
+    return yield* Effect.fail(new ToolFailure("file_error", `${path}: there is no such file or directory`))
+  if (kind === "other") return yield* Effect.fail(new ToolFailure("file_error", `${path} is no regular file`))
   return {
     workspace,
-    path: located.shown === "." ? "" : located.shown,
+    path: shown === "." ? "" : shown,
     pattern: given.pattern,
     isPlainText: given.plain_text === true,
     ignoreCase: given.ignore_case === true,
     globs: glob === "" ? [] : expandBraces(glob),
     contextLines: Math.min(context, builtinLimits.searchContextMax),
     includeIgnored: given.include_ignored === true,
-    matchesMax: Math.min(limit, builtinLimits.searchMatchesMax),
-    signal
+    matchesMax: Math.min(limit, builtinLimits.searchMatchesMax)
   }
-}
+})
 
 const lineOf = ({ isMatch, line, path, text: found }: FoundLine): string =>
   isMatch ? `${path}:${line}:${found}` : `${path}-${line}-${found}`
@@ -78,15 +77,11 @@ const outputOf = (result: SearchResult, given: GrepInput, { contextLines, matche
   return [...lines, ...(result.isCut ? [more] : [])].join("\n")
 }
 
-const run = async (
-  search: SearchPort,
-  workspace: Workspace,
-  given: GrepInput,
-  signal: AbortSignal
-): Promise<ToolOutcome> => {
-  const request = await requestOf(workspace, given, signal)
-  return { status: "success", output: outputOf(await search.search(request), given, request) }
-}
+const run = Effect.fnUntraced(function* (search: SearchPort, workspace: Workspace, given: GrepInput) {
+  const request = yield* requestOf(workspace, given)
+  const result = yield* search.search(request)
+  return { status: "success" as const, output: outputOf(result, given, request) }
+})
 
 export interface GrepParts {
   readonly door: WorkspaceAccess
@@ -104,7 +99,8 @@ export const grepTool = ({ door, search }: GrepParts): Tool =>
     access: ({ path = "." }) => ({ reads: [path], below: true }),
     preview: ({ path = ".", pattern }) => Effect.succeed({ title: `search ${path}`, detail: pattern }),
     run: (given, context) =>
-      promisedOutcome(context, (place) =>
-        told(given.path ?? ".", async () => run(search, await door.open(place), given, place.signal))
+      told(
+        given.path ?? ".",
+        Effect.flatMap(door.open(context), (workspace) => run(search, workspace, given))
       )
   })

@@ -1,13 +1,15 @@
 // Searches without any other program: a thread of this one walks the files, and is ended when nobody waits any more.
 import { Worker } from "node:worker_threads"
+import * as Effect from "effect/Effect"
 import { type BuiltinErrorCode, ToolFailure } from "../BuiltinErrors.ts"
+import type { FileProblem } from "../FileWork.ts"
 import type { SearchPort, SearchRequest, SearchResult } from "./Port.ts"
 
 /** What the thread is given. */
 export interface PlainWork {
   readonly root: string
   readonly ownDirectories: ReadonlyArray<string>
-  readonly request: Omit<SearchRequest, "workspace" | "signal">
+  readonly request: Omit<SearchRequest, "workspace">
 }
 
 export type PlainAnswer =
@@ -20,9 +22,8 @@ const memoryMaxMb = 256
 const workerFile = (): URL =>
   new URL(import.meta.url.endsWith(".ts") ? "./PlainWorker.ts" : "./PlainWorker.js", import.meta.url)
 
-const search = ({ signal, workspace, ...request }: SearchRequest): Promise<SearchResult> =>
-  new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
+const search = ({ workspace, ...request }: SearchRequest): Effect.Effect<SearchResult, FileProblem> =>
+  Effect.callback((resume) => {
     const work: PlainWork = { root: workspace.root, ownDirectories: workspace.ownDirectories, request }
     const worker = new Worker(workerFile(), {
       workerData: work,
@@ -30,20 +31,20 @@ const search = ({ signal, workspace, ...request }: SearchRequest): Promise<Searc
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: memoryMaxMb }
     })
-    const end = (settle: () => void): void => {
-      signal.removeEventListener("abort", onAbort)
+    const end = (result: Effect.Effect<SearchResult, FileProblem>): void => {
       void worker.terminate()
-      settle()
+      resume(result)
     }
-    const onAbort = (): void => end(() => reject(signal.reason))
-    signal.addEventListener("abort", onAbort)
     worker.once("message", (answer: PlainAnswer) =>
-      end(() =>
-        answer._tag === "Found" ? resolve(answer.result) : reject(new ToolFailure(answer.code, answer.message))
+      end(
+        answer._tag === "Found"
+          ? Effect.succeed(answer.result)
+          : Effect.fail(new ToolFailure(answer.code, answer.message))
       )
     )
-    worker.once("error", (error) => end(() => reject(error)))
-    worker.once("exit", () => end(() => reject(new Error("the search ended without an answer"))))
+    worker.once("error", (error) => end(Effect.die(error)))
+    worker.once("exit", () => end(Effect.die(new Error("the search ended without an answer"))))
+    return Effect.promise(() => worker.terminate())
   })
 
 export const plainSearch: SearchPort = { name: "built in", search }

@@ -10,7 +10,7 @@ const answerOf = async ({ ownDirectories, request, root }: PlainWork): Promise<P
   try {
     const workspace = await Workspace.open({ workspace: root }, { ownDirectories })
     if (workspace.root !== root) throw new ToolFailure("no_workspace", "the workspace was moved while it was searched")
-    const result = await scan({ ...request, workspace, signal: new AbortController().signal })
+    const result = await scan({ ...request, workspace })
     return { _tag: "Found", result }
   } catch (error) {
     const failure = failureOf(error, request.path)

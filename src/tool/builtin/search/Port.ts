@@ -1,4 +1,6 @@
 // Searching the text of files: what is asked and what is found, whoever does the work.
+import type * as Effect from "effect/Effect"
+import type { FileProblem } from "../FileWork.ts"
 import type { Workspace } from "../Workspace.ts"
 
 export interface SearchRequest {
@@ -15,7 +17,6 @@ export interface SearchRequest {
   readonly contextLines: number
   readonly includeIgnored: boolean
   readonly matchesMax: number
-  readonly signal: AbortSignal
 }
 
 export interface FoundLine {
@@ -38,6 +39,6 @@ export interface SearchResult {
 
 export interface SearchPort {
   readonly name: "ripgrep" | "built in"
-  /** Rejects with ToolFailure `search_failed` when the pattern cannot be understood. */
-  readonly search: (request: SearchRequest) => Promise<SearchResult>
+  /** Fails with `search_failed` when the pattern cannot be understood. */
+  readonly search: (request: SearchRequest) => Effect.Effect<SearchResult, FileProblem>
 }

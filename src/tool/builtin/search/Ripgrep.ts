@@ -1,12 +1,13 @@
 // Searches with ripgrep, in the sandbox. It is ended as soon as enough was found.
 import { accessSync, constants, statSync } from "node:fs"
 import { delimiter, join, relative } from "node:path"
+import * as Effect from "effect/Effect"
 import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { type NotBegun, retryIfOutdated, startProcess } from "../../../sandbox/process/ProcessWork.ts"
 import { ToolFailure } from "../BuiltinErrors.ts"
 import { builtinLimits } from "../BuiltinLimits.ts"
-import { retryOnceIfNotStarted } from "../RetryOnce.ts"
 import { Gathered, shownText } from "./Gather.ts"
-import type { FoundLine, SearchPort, SearchRequest, SearchResult } from "./Port.ts"
+import type { FoundLine, SearchRequest, SearchResult } from "./Port.ts"
 
 /** Whether there is a program of that name in one of the directories of a path variable. */
 export const hasProgram = (name: string, path: string): boolean =>
@@ -113,18 +114,19 @@ class Lines {
 
 const complaintCharsMax = 2_000
 
-const search = async (processes: ProcessPort, request: SearchRequest): Promise<SearchResult> => {
+/** Nothing found is 1 without a word; all else that is not 0 has a reason. */
+const isDone = (exitCode: number | null, complaint: string): boolean =>
+  exitCode === 0 || (exitCode === 1 && complaint === "")
+
+const search = Effect.fnUntraced(function* (processes: ProcessPort, request: SearchRequest) {
   const gathered = new Gathered(request.matchesMax)
+  const enough = Promise.withResolvers<"enough">()
   let complaint = ""
-  let isEnough = false
   const lines = new Lines((line) => {
     const found = foundIn(line)
-    if (found !== undefined && !isEnough && !gathered.add(found)) {
-      isEnough = true
-      void running.kill()
-    }
+    if (found !== undefined && !gathered.add(found)) enough.resolve("enough")
   })
-  const running = await processes.start({
+  const running = yield* startProcess(processes, {
     argv: argumentsOf(request),
     directory: request.workspace.root,
     // The sandbox shows of homes and temporary places what may be written to; ripgrep has no way to write.
@@ -135,20 +137,16 @@ const search = async (processes: ProcessPort, request: SearchRequest): Promise<S
       else complaint = `${complaint}${bytes.toString("utf8")}`.slice(0, complaintCharsMax)
     }
   })
-  const onAbort = (): void => void running.kill()
-  request.signal.addEventListener("abort", onAbort)
-  if (request.signal.aborted) onAbort()
   running.endInput()
-  const { exit_code } = await running.ended
-  request.signal.removeEventListener("abort", onAbort)
-  request.signal.throwIfAborted()
-  // Nothing found is 1 without a word; all else that is not 0 has a reason.
-  const isDone = isEnough || exit_code === 0 || (exit_code === 1 && complaint.trim() === "")
-  if (!isDone) throw new ToolFailure("search_failed", complaint.trim() || "ripgrep was ended")
-  return gathered.result()
-}
+  const over = yield* Effect.promise(() => Promise.race([enough.promise, running.ended]))
+  const why = complaint.trim()
+  return over === "enough" || isDone(over.exit_code, why)
+    ? gathered.result()
+    : yield* Effect.fail(new ToolFailure("search_failed", why || "ripgrep was ended"))
+}, Effect.scoped)
 
-export const ripgrep = (processes: ProcessPort): SearchPort => ({
-  name: "ripgrep",
-  search: (request) => retryOnceIfNotStarted(() => search(processes, request))
-})
+/** Fails with what keeps ripgrep from starting, besides what a search fails with. */
+export const ripgrep =
+  (processes: ProcessPort) =>
+  (request: SearchRequest): Effect.Effect<SearchResult, ToolFailure | NotBegun> =>
+    retryIfOutdated(search(processes, request))

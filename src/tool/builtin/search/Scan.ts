@@ -50,11 +50,11 @@ class Scan {
   }
 
   private async directory(directory: string, at: string): Promise<SearchResult> {
-    const { globs, includeIgnored, signal, workspace } = this.request
+    const { globs, includeIgnored, workspace } = this.request
     const wanted = globs.map(makeGlob)
     const tally = emptyTally()
     const depthMax = builtinLimits.walkDepthMax
-    for await (const entry of walkTree({ workspace, directory, at, depthMax, includeIgnored, signal }, tally)) {
+    for await (const entry of walkTree({ workspace, directory, at, depthMax, includeIgnored }, tally)) {
       const isWanted = wanted.length === 0 || wanted.some((glob) => glob.matches(entry.path))
       if (entry.kind === "file" && isWanted && !(await this.file(entry.path, entry.at))) break
     }

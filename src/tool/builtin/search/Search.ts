@@ -1,7 +1,6 @@
 // Chooses who searches: ripgrep where it is installed, our own search where it is not or where it cannot be started.
-import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
+import * as Effect from "effect/Effect"
 import type { ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
-import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
 import { plainSearch } from "./Plain.ts"
 import type { SearchPort } from "./Port.ts"
 import { hasProgram, ripgrep } from "./Ripgrep.ts"
@@ -14,13 +13,14 @@ export interface SearchOptions {
 
 export const makeSearch = ({ path, processes }: SearchOptions): SearchPort => {
   if (!hasProgram("rg", path)) return plainSearch
-  const { name, search } = ripgrep(processes)
+  const search = ripgrep(processes)
+  const instead: SearchPort["search"] = (request) => plainSearch.search(request)
   return {
-    name,
+    name: "ripgrep",
     search: (request) =>
-      search(request).catch((error: unknown) => {
-        if (error instanceof ProcessNotStarted || error instanceof SandboxRefused) return plainSearch.search(request)
-        throw error
+      Effect.catchTags(search(request), {
+        ProcessNotStarted: () => instead(request),
+        SandboxRefused: () => instead(request)
       })
   }
 }

@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import type { BlobPort } from "../../../contract/Blobs.ts"
 import type { Access } from "../../../contract/ToolAccess.ts"
 import type { ProcessEnded, ProcessPort } from "../../../sandbox/process/ProcessPort.ts"
+import { type NotBegun, runProcess } from "../../../sandbox/process/ProcessWork.ts"
 import { defineTool } from "../../DefineTool.ts"
 import { processOutput } from "../../Output.ts"
-import { promisedOutcome } from "../../PromiseWork.ts"
 import type { Tool } from "../../Tool.ts"
-import type { SignalContext, ToolOutcome } from "../../ToolPort.ts"
+import type { ToolContext, ToolOutcome } from "../../ToolPort.ts"
 import { type BashInput, bashInput, type Wish, wishOf } from "./Arguments.ts"
 import { notStarted, shellError, shellFailure } from "./Errors.ts"
 import { shellLimits } from "./Limits.ts"
@@ -27,8 +27,8 @@ export interface BashOptions {
 export interface Bash {
   readonly tool: Tool
   /** Ends the sessions of a conversation. */
-  readonly closeConversation: (conversationId: string) => Promise<void>
-  readonly close: () => Promise<void>
+  readonly closeConversation: (conversationId: string) => Effect.Effect<void>
+  readonly close: Effect.Effect<void>
 }
 
 const description = [
@@ -135,7 +135,7 @@ const lookOutcome = (session: Session, { output, standing }: Look): ToolOutcome 
 }
 
 /** What is done in a session can reach what the session reaches: a call that does not say so is not what was allowed. */
-const networkIssue = (session: Session, wish: { readonly network: boolean }, context: SignalContext) => {
+const networkIssue = (session: Session, wish: { readonly network: boolean }, context: ToolContext) => {
   const network = wish.network && context.network === true
   if (session.isEnded || network === session.network) return undefined
   const fact = session.network
@@ -153,103 +153,122 @@ class BashTool {
     this.sessions = new Sessions(options.processes, options.sessionIdleMs)
   }
 
-  async run(input: BashInput, context: SignalContext): Promise<ToolOutcome> {
+  run(input: BashInput, context: ToolContext): Effect.Effect<ToolOutcome> {
     const wish = wishOf(input)
     const { workspace } = context
-    if (wish._tag === "Wrong") return shellFailure("invalid_arguments", wish.problem)
-    if (workspace === undefined) return shellFailure("no_workspace", "this conversation has no workspace")
-    try {
-      if (wish._tag === "Run") return await this.runOnce(wish, workspace, context)
-      if (wish._tag === "List") return this.list(context)
-      return await this.inSession(wish, workspace, context)
-    } catch (error) {
-      if (error instanceof SessionsFull) return shellFailure("sessions_full", error.message)
-      return notStarted(error)
-    }
+    if (wish._tag === "Wrong") return Effect.succeed(shellFailure("invalid_arguments", wish.problem))
+    if (workspace === undefined)
+      return Effect.succeed(shellFailure("no_workspace", "this conversation has no workspace"))
+    if (wish._tag === "List") return Effect.sync(() => this.list(context))
+    const work = wish._tag === "Run" ? this.runOnce(wish, workspace, context) : this.inSession(wish, workspace, context)
+    return Effect.catch(work, (error) =>
+      Effect.succeed(error instanceof SessionsFull ? shellFailure("sessions_full", error.message) : notStarted(error))
+    )
   }
 
   private get shell(): string {
     return this.options.shell ?? "bash"
   }
 
-  private async runOnce(
+  private runOnce(
     { command, network, timeoutMs = shellLimits.commandMs }: Extract<Wish, { readonly _tag: "Run" }>,
     workspace: string,
-    context: SignalContext
-  ): Promise<ToolOutcome> {
-    const ended = await this.options.processes.run({
+    context: ToolContext
+  ): Effect.Effect<ToolOutcome, NotBegun> {
+    const outcome = (ended: ProcessEnded): Effect.Effect<ToolOutcome> =>
+      Effect.map(processOutput(ended, this.options.blobs), (kept) => ({ ...outcomeOf(ended, timeoutMs), ...kept }))
+    const request = {
       argv: [this.shell, ...shellArguments, "-c", command],
       directory: workspace,
       writable: [workspace],
       network: network && context.network === true,
       outputCharsMax: shellLimits.outputCharsMax,
-      signal: context.signal,
       timeoutMs,
       onOutput: context.progress
-    })
-    return { ...outcomeOf(ended, timeoutMs), ...(await processOutput(ended, this.options.blobs)) }
+    }
+    const interrupted = (ended: ProcessEnded): Effect.Effect<void> =>
+      Effect.map(outcome(ended), context.interruptedWith)
+    return Effect.flatMap(runProcess(this.options.processes, request, interrupted), outcome)
   }
 
-  private list(context: SignalContext): ToolOutcome {
+  private list(context: ToolContext): ToolOutcome {
     const sessions = this.sessions.list(context)
     const lines = sessions.flatMap((session) => [standingLine(session), ...processLines(session)])
     return { status: "success", output: lines.length === 0 ? "no sessions\n" : `${lines.join("\n")}\n` }
   }
 
-  private async inSession(
+  private inSession(
     wish: Exclude<Wish, { readonly _tag: "Run" | "List" | "Wrong" }>,
     workspace: string,
-    context: SignalContext
-  ): Promise<ToolOutcome> {
+    context: ToolContext
+  ): Effect.Effect<ToolOutcome, NotBegun | SessionsFull> {
     const found = this.sessions.find(context, wish.session)
     if (wish._tag === "RunIn") return this.runIn(wish, found, workspace, context)
-    if (found === undefined) return shellFailure("session_unknown", `there is no session ${wish.session}`)
-    if (wish._tag === "Close") {
-      await this.sessions.close(context, wish.session)
-      const now = { ms: 0, signal: context.signal, untilQuiet: false }
-      const { output } = await found.look(now, context.progress)
-      return { status: "success", output: withStanding(output, found) }
-    }
+    if (found === undefined)
+      return Effect.succeed(shellFailure("session_unknown", `there is no session ${wish.session}`))
+    if (wish._tag === "Close") return this.close(found, context)
     const issue = wish._tag === "Type" ? networkIssue(found, wish, context) : undefined
-    if (issue !== undefined) return issue
-    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, signal: context.signal, untilQuiet: true }
-    const look =
-      wish._tag === "Type"
-        ? await found.input(wish.input, wait, context.progress)
-        : await found.look(wait, context.progress)
-    return this.answer(found, look, context)
+    if (issue !== undefined) return Effect.succeed(issue)
+    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, untilQuiet: true }
+    const looking =
+      wish._tag === "Type" ? found.input(wish.input, wait, context.progress) : found.look(wait, context.progress)
+    return this.answered(found, looking, context)
   }
 
-  private async runIn(
+  private close(session: Session, context: ToolContext): Effect.Effect<ToolOutcome> {
+    return this.sessions.close(context, session.name).pipe(
+      Effect.andThen(session.look({ ms: 0, untilQuiet: false }, context.progress)),
+      Effect.map(({ output }) => ({ status: "success", output: withStanding(output, session) }))
+    )
+  }
+
+  private runIn(
     wish: Extract<Wish, { readonly _tag: "RunIn" }>,
     found: Session | undefined,
     workspace: string,
-    context: SignalContext
-  ): Promise<ToolOutcome> {
-    const network = wish.network && context.network === true
+    context: ToolContext
+  ): Effect.Effect<ToolOutcome, NotBegun | SessionsFull> {
     if (found?.isBusy === true)
-      return shellFailure(
-        "session_busy",
-        `session ${wish.session} still runs a command; look at it, type into it or close it`
+      return Effect.succeed(
+        shellFailure(
+          "session_busy",
+          `session ${wish.session} still runs a command; look at it, type into it or close it`
+        )
       )
     const issue = found === undefined ? undefined : networkIssue(found, wish, context)
-    if (issue !== undefined) return issue
-    if (found?.isEnded === true) await this.sessions.close(context, wish.session)
-    const { agent_id, conversation_id } = context
-    const options = { name: wish.session, workspace, network, shell: this.shell }
-    const session =
-      found === undefined || found.isEnded ? await this.sessions.open({ agent_id, conversation_id }, options) : found
-    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, signal: context.signal, untilQuiet: false }
-    const look = await session.run(wish.command, wait, context.progress)
-    // A call that was cancelled leaves nothing behind that it started.
-    if (context.signal.aborted) await this.sessions.close(context, wish.session)
-    return this.answer(session, look, context)
+    if (issue !== undefined) return Effect.succeed(issue)
+    const wait = { ms: wish.timeoutMs ?? shellLimits.waitMs, untilQuiet: false }
+    return Effect.flatMap(this.sessionFor(wish, found, workspace, context), (session) =>
+      // A call that was interrupted leaves nothing behind that it started.
+      Effect.onInterrupt(this.answered(session, session.run(wish.command, wait, context.progress), context), () =>
+        this.sessions.close(context, wish.session)
+      )
+    )
   }
 
-  private async answer(session: Session, look: Look, context: SignalContext): Promise<ToolOutcome> {
-    if (session.isEnded) await this.sessions.close(context, session.name)
-    const outcome = lookOutcome(session, look)
-    return context.signal.aborted ? { status: "cancelled", output: look.output } : outcome
+  /** The session that is there, or a new one where there is none or it is over. */
+  private sessionFor(
+    wish: Extract<Wish, { readonly _tag: "RunIn" }>,
+    found: Session | undefined,
+    workspace: string,
+    context: ToolContext
+  ): Effect.Effect<Session, NotBegun | SessionsFull> {
+    if (found?.isEnded === false) return Effect.succeed(found)
+    const { agent_id, conversation_id } = context
+    const network = wish.network && context.network === true
+    const options = { name: wish.session, workspace, network, shell: this.shell }
+    const opening = this.sessions.open({ agent_id, conversation_id }, options)
+    return found === undefined ? opening : Effect.andThen(this.sessions.close(context, wish.session), opening)
+  }
+
+  private answered(session: Session, looking: Effect.Effect<Look>, context: ToolContext): Effect.Effect<ToolOutcome> {
+    const answer = (look: Look): Effect.Effect<ToolOutcome> => {
+      const outcome = lookOutcome(session, look)
+      return session.isEnded ? Effect.as(this.sessions.close(context, session.name), outcome) : Effect.succeed(outcome)
+    }
+    return Effect.onInterrupt(Effect.flatMap(looking, answer), () =>
+      Effect.sync(() => context.interruptedWith({ status: "cancelled", output: session.take().output }))
+    )
   }
 }
 
@@ -273,9 +292,9 @@ export const makeBash = (options: BashOptions): Bash => {
           ...(workspace === undefined ? {} : { workspace, roots: [workspace] }),
           network: input.network === true
         }),
-      run: (input, context) => promisedOutcome(context, (signaled) => bash.run(input, signaled))
+      run: (input, context) => Effect.suspend(() => bash.run(input, context))
     }),
-    closeConversation: (conversationId) => bash.sessions.closeConversation(conversationId),
-    close: () => bash.sessions.closeAll()
+    closeConversation: bash.sessions.closeConversation,
+    close: bash.sessions.closeAll
   }
 }

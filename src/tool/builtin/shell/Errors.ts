@@ -1,7 +1,6 @@
 // Errors of commands and sessions as results carry them.
 import type { ErrorInfo } from "../../../rune/kinds/shared.ts"
-import { ProcessNotStarted } from "../../../sandbox/process/ProcessErrors.ts"
-import { SandboxRefused } from "../../../sandbox/SandboxErrors.ts"
+import type { NotBegun } from "../../../sandbox/process/ProcessWork.ts"
 import type { ToolOutcome } from "../../ToolPort.ts"
 
 export type ShellErrorCode =
@@ -33,10 +32,9 @@ export const shellFailure = (code: ShellErrorCode, message: string): ToolOutcome
   error: shellError(code, message)
 })
 
-/** A command that could not begin; anything else is a fault of ours and goes on as such. */
-export const notStarted = (error: unknown): ToolOutcome => {
-  if (error instanceof SandboxRefused) return shellFailure("sandbox_refused", error.message)
-  if (!(error instanceof ProcessNotStarted)) throw error
+/** A command that could not begin. */
+export const notStarted = (error: NotBegun): ToolOutcome => {
+  if (error._tag === "SandboxRefused") return shellFailure("sandbox_refused", error.message)
   if (error.code === "sandbox_violation")
     return { status: "sandbox_violation", error: shellError("sandbox_violation", error.message) }
   return shellFailure(error.code === "sandbox_failed" ? "sandbox_failed" : "not_started", error.message)

@@ -1,9 +1,12 @@
 // A shell that stays: directory, variables and background processes outlive a command. Commands reach it by a channel
 // of their own and its answers come back by another, so that standard input belongs to the program that runs, and the
 // end of a command is known and never guessed from what it printed.
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { after, type Cancel } from "../../../contract/Timers.ts"
 import { HeadTail } from "../../../sandbox/process/HeadTail.ts"
 import type { ProcessPort, RunningProcess } from "../../../sandbox/process/ProcessPort.ts"
+import { type NotBegun, startProcess } from "../../../sandbox/process/ProcessWork.ts"
 import { shellLimits } from "./Limits.ts"
 
 /** Runs what arrives on descriptor 3 and answers with its exit code on descriptor 4; programs see neither. */
@@ -32,7 +35,6 @@ export interface Look {
 
 interface Wait {
   readonly ms: number
-  readonly signal: AbortSignal
   /** A pause in the output ends it as well. */
   readonly untilQuiet: boolean
 }
@@ -62,11 +64,15 @@ export class Session {
     })
   }
 
-  static async open(processes: ProcessPort, options: SessionOptions): Promise<Session> {
+  /** A shell that runs until the scope ends. */
+  static readonly open: (
+    processes: ProcessPort,
+    options: SessionOptions
+  ) => Effect.Effect<Session, NotBegun, Scope.Scope> = Effect.fnUntraced(function* (processes, options) {
     // Output may come before there is a session to take it.
     let session: Session | undefined
     const early: Array<readonly [string | number, Buffer]> = []
-    const running = await processes.start({
+    const running = yield* startProcess(processes, {
       argv: [options.shell, ...shellArguments, "-c", driver],
       directory: options.workspace,
       writable: [options.workspace],
@@ -78,7 +84,7 @@ export class Session {
     session = new Session(options, running)
     for (const [stream, bytes] of early) session.receive(stream, bytes)
     return session
-  }
+  })
 
   get isBusy(): boolean {
     return this.standing._tag === "Busy"
@@ -98,29 +104,38 @@ export class Session {
   }
 
   /** Output of this call is also told as it comes. */
-  async run(command: string, wait: Wait, tell: Tell): Promise<Look> {
-    this.standing = { _tag: "Busy", command }
-    await this.running.write(`${command}\0`, 3)
-    return this.look(wait, tell)
+  run(command: string, wait: Wait, tell: Tell): Effect.Effect<Look> {
+    return Effect.suspend(() => {
+      this.standing = { _tag: "Busy", command }
+      return this.after(() => this.running.write(`${command}\0`, 3), wait, tell)
+    })
   }
 
-  async input(text: string, wait: Wait, tell: Tell): Promise<Look> {
-    await this.running.write(text)
-    return this.look(wait, tell)
+  input(text: string, wait: Wait, tell: Tell): Effect.Effect<Look> {
+    return this.after(() => this.running.write(text), wait, tell)
+  }
+
+  private after(writing: () => Promise<boolean>, wait: Wait, tell: Tell): Effect.Effect<Look> {
+    return Effect.andThen(Effect.promise(writing), this.look(wait, tell))
   }
 
   /** Waits until the command has ended, or the time is over; then takes what was printed. */
-  async look(wait: Wait, tell: Tell): Promise<Look> {
-    this.tell = tell
-    await this.settled(wait)
-    this.tell = undefined
+  look(wait: Wait, tell: Tell): Effect.Effect<Look> {
+    const waiting = Effect.suspend(() => {
+      this.tell = tell
+      return this.settled(wait)
+    })
+    const ended = Effect.sync(() => {
+      this.tell = undefined
+    })
+    return Effect.map(Effect.ensuring(waiting, ended), () => this.take())
+  }
+
+  /** What was printed since the last look. */
+  take(): Look {
     const output = this.state.output.toString()
     this.state.output = new HeadTail(shellLimits.outputCharsMax)
     return { output, standing: this.standing }
-  }
-
-  async close(): Promise<void> {
-    await this.running.kill()
   }
 
   /** How it stands now, without waiting. */
@@ -160,16 +175,18 @@ export class Session {
     for (const listener of [...this.state.listeners]) listener()
   }
 
-  /** Resolves when nothing more is to be expected soon. */
-  private settled({ ms, signal, untilQuiet }: Wait): Promise<void> {
-    return new Promise((resolve) => {
+  /** Ends when nothing more is to be expected soon. */
+  private settled({ ms, untilQuiet }: Wait): Effect.Effect<void> {
+    return Effect.callback((resume) => {
       let cancelPause: Cancel | undefined
-      const done = (): void => {
+      const stop = (): void => {
         cancelPause?.()
         cancelDeadline()
         this.state.listeners.delete(onChange)
-        signal.removeEventListener("abort", done)
-        resolve()
+      }
+      const done = (): void => {
+        stop()
+        resume(Effect.void)
       }
       const pauseMs = (): number | undefined =>
         this.isBusy
@@ -184,9 +201,8 @@ export class Session {
       }
       const cancelDeadline = after(ms, done)
       this.state.listeners.add(onChange)
-      signal.addEventListener("abort", done)
-      if (signal.aborted) done()
-      else onChange()
+      onChange()
+      return Effect.sync(stop)
     })
   }
 }

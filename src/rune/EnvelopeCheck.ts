@@ -2,16 +2,31 @@
  * Hand-written checks of what almost every rune is made of: one says yes to exactly
  * the envelopes the schema accepts, one to most payloads of streamed text, and they
  * cost a tenth of it. Replay is measured against bare JSON.parse. Ids that were seen
- * last are compared, not matched again. Property tests hold both to the schema; a
+ * lately are looked up, not matched again. Property tests hold both to the schema; a
  * refusal here is explained, or overruled, by the schema.
  */
 import { isAgentId, isConversationId, isRequestId, isTurnId } from "./Ids.ts"
 
+/** Ids of each kind that are remembered; as many again from before the last clearing. */
+const remembered = 1024
+
 const remember = (matches: (input: unknown) => boolean): ((input: unknown) => boolean) => {
   let last: unknown
+  let recent = new Set<unknown>()
+  let older = new Set<unknown>()
+  const keep = (input: unknown): void => {
+    if (recent.size >= remembered) {
+      older = recent
+      recent = new Set()
+    }
+    recent.add(input)
+  }
   return (input) => {
     if (input === last && last !== undefined) return true
-    if (!matches(input)) return false
+    if (!recent.has(input)) {
+      if (!older.has(input) && !matches(input)) return false
+      keep(input)
+    }
     last = input
     return true
   }

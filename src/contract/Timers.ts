@@ -8,6 +8,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
 
 export type RunFork = <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
 
@@ -47,3 +49,11 @@ export const after = (delayMs: number, run: () => void, runFork: RunFork = runIn
 /** Runs something again and again, that long after each time. */
 export const every = (intervalMs: number, run: () => void, runFork: RunFork = runInBackground): Cancel =>
   forked(Effect.forever(Effect.andThen(Effect.sleep(intervalMs), Effect.sync(run))), runFork)
+
+/** Forks what ends with the scope: its close interrupts what runs, and waits until it is over. */
+export const scopedFork = (runFork: RunFork = runInBackground): Effect.Effect<RunFork, never, Scope.Scope> =>
+  Effect.map(FiberSet.make(), (fibers) => (effect) => {
+    const fiber = runFork(effect)
+    FiberSet.addUnsafe(fibers, fiber)
+    return fiber
+  })

@@ -92,11 +92,7 @@ export class ConversationService extends Context.Service<ConversationService, Co
   ): Layer.Layer<ConversationService | ConversationAccess, never, Needs> =>
     Layer.effectContext(
       Effect.gen(function* () {
-        const made = yield* runtimeOptions(options)
-        const conversations = yield* Effect.acquireRelease(
-          Effect.sync(() => makeConversations(made)),
-          (opened) => Effect.promise(() => opened.close())
-        )
+        const conversations = yield* makeConversations(yield* runtimeOptions(options))
         yield* DurableNotices.listen({
           name: "conversations",
           // Not inside the append that found it.

@@ -1,8 +1,11 @@
 // All conversations of a process: who is in memory, who can leave it, and what goes on after a restart. A conversation
 // is loaded when somebody speaks to it or when it has work, at most once at a time, and leaves when it has had
 // nothing to do for a while. After a crash everything unfinished is loaded, resolved and goes on by itself.
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import { CommandRefused, RuntimeClosed } from "../contract/CommandErrors.ts"
-import { after, type Cancel } from "../contract/Timers.ts"
+import { after, scopedFork } from "../contract/Timers.ts"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/decide/Decide.ts"
 import { fold } from "../machine/evolve/Evolve.ts"
@@ -72,6 +75,15 @@ export interface ConversationsOptions {
   readonly reports?: ReportChannel
 }
 
+interface ConversationsParts {
+  readonly thinning: Thinning
+  /** Snapshots that are being written. */
+  readonly saves: RunFork
+  /** Sweeps, and conversations that are read again later. */
+  readonly timers: RunFork
+  readonly stop: Effect.Effect<void>
+}
+
 export interface Recovered {
   readonly loaded: number
   /** Conversations that go on by themselves. */
@@ -109,22 +121,16 @@ export class Conversations {
   /** Conversations whose log refused runes: appends that are still under way, and how often it happened. */
   private readonly draining = new Map<ConversationId, Promise<void>>()
   private readonly refusals = new Map<ConversationId, number>()
-  private readonly reloads = new Set<Cancel>()
-  private readonly saving = new Set<Promise<void>>()
-  private readonly thinning: Thinning
+  private readonly parts: ConversationsParts
   private readonly residentMax: number
-  private stopSweeping: Cancel | undefined
-  private closing: Promise<void> | undefined
+  private isSweeping = false
+  private isStopping = false
 
-  constructor(options: ConversationsOptions) {
+  private constructor(options: ConversationsOptions, parts: ConversationsParts) {
     this.options = options
+    this.parts = parts
     this.residentMax = options.residentMax ?? limits.residentMax
     const { clock, ids, intensity, log: sink, mailboxMax = limits.mailboxMax, runFork } = options
-    this.thinning = new Thinning({
-      thinner: sink.thinner ?? noThinner,
-      onThinned: (id) => sink.rest?.(id),
-      onFailed: (conversationId, cause) => this.report({ _tag: "ThinFailed", conversationId, cause })
-    })
     this.services = {
       actor: { sink, ids, clock, mailboxMax },
       reactor: runFork === undefined ? { intensity } : { intensity, runFork },
@@ -135,6 +141,35 @@ export class Conversations {
       onFailure: (resident, error) => this.abandon(resident, error)
     }
   }
+
+  /**
+   * Work for as long as the scope is open, or until `stop`. First no timer begins anything more, then all work stops
+   * where it is, and at last what is being written is finished.
+   */
+  static readonly make = (options: ConversationsOptions): Effect.Effect<Conversations, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      const { log, reports, runFork } = options
+      const scope = yield* Scope.make()
+      const thinning = Thinning.make({
+        thinner: log.thinner ?? noThinner,
+        onThinned: (id) => log.rest?.(id),
+        onFailed: (conversationId, cause) => reports?.tell({ _tag: "ThinFailed", conversationId, cause }),
+        runFork
+      })
+      const parts = {
+        thinning: yield* Scope.provide(thinning, scope),
+        saves: yield* Scope.provide(scopedFork(runFork), scope)
+      }
+      yield* Scope.addFinalizer(
+        scope,
+        Effect.suspend(() => conversations.stopAll)
+      )
+      const timers = yield* Scope.provide(scopedFork(runFork), scope)
+      const stop = yield* Effect.cached(Scope.close(scope, Exit.void))
+      const conversations: Conversations = new Conversations(options, { ...parts, timers, stop })
+      yield* Effect.addFinalizer(() => conversations.stop)
+      return conversations
+    })
 
   private report(report: ConversationReport): void {
     this.options.reports?.tell(report)
@@ -268,7 +303,7 @@ export class Conversations {
   private find(conversationId: string): Promise<LoadedConversation> {
     if (!isConversationId(conversationId))
       return Promise.reject(new ConversationUnknown({ conversation_id: conversationId }))
-    if (this.closing !== undefined) return Promise.reject(new RuntimeClosed({ conversation_id: conversationId }))
+    if (this.isStopping) return Promise.reject(new RuntimeClosed({ conversation_id: conversationId }))
     const known = this.loaded.get(conversationId)
     if (known !== undefined) return Promise.resolve(this.touch(known))
     const loading = this.loading.get(conversationId) ?? this.loadNow(conversationId)
@@ -294,7 +329,7 @@ export class Conversations {
       await this.draining.get(conversationId)
       const { newer, snapshotAt, state } = await this.read(conversationId)
       const refusal = (await this.options.log.refusal?.(conversationId)) ?? newer
-      if (this.closing !== undefined) throw new RuntimeClosed({ conversation_id: conversationId })
+      if (this.isStopping) throw new RuntimeClosed({ conversation_id: conversationId })
       if (refusal !== undefined) return this.adopt(state, refusal)
       this.report({ _tag: "Loaded", state })
       const resident = this.adopt(state)
@@ -371,19 +406,14 @@ export class Conversations {
     this.refusals.set(id, refusals + 1)
     const pauses = this.options.reloadAfterMs ?? limits.reloadAfterMs
     const delayMs = pauses[Math.min(refusals, pauses.length - 1)] ?? 0
-    const reload = (): void => {
-      this.reloads.delete(cancel)
-      // Whatever keeps it from being read keeps it from going on; the next to speak to it is told.
-      void this.recover([id])
-    }
-    const cancel = after(delayMs, reload, this.options.runFork)
-    this.reloads.add(cancel)
+    // Whatever keeps it from being read keeps it from going on; the next to speak to it is told.
+    after(delayMs, () => void this.recover([id]), this.parts.timers)
   }
 
   private quiet(resident: LoadedConversation): void {
     if (this.refusals.size > 0) this.refusals.delete(resident.actor.conversationId)
     if (resident.isSnapshotDue) this.saveSnapshot(resident)
-    if (isOver(resident.state)) this.thinning.add(resident.actor.conversationId, { isOver: true })
+    if (isOver(resident.state)) this.parts.thinning.add(resident.actor.conversationId, { isOver: true })
   }
 
   private saveSnapshot(resident: LoadedConversation): void {
@@ -391,14 +421,17 @@ export class Conversations {
     // Memory may be ahead of a log that refused: what is not durable never was.
     if (actor.durableHead !== state.head) return
     resident.snapshotAt = state.head
-    const saved = this.options.log
-      .saveSnapshot(state)
-      .then((chars) => {
-        resident.snapshotChars = chars
+    // Reads the state before it returns, so it is asked here and not in the fiber that waits for it.
+    const saving = this.options.log.saveSnapshot(state)
+    const saved = Effect.tryPromise({ try: () => saving, catch: (cause) => cause }).pipe(
+      Effect.match({
+        onSuccess: (chars) => {
+          resident.snapshotChars = chars
+        },
+        onFailure: (cause) => this.report({ _tag: "SnapshotFailed", conversationId: state.conversation_id, cause })
       })
-      .catch((cause: unknown) => this.report({ _tag: "SnapshotFailed", conversationId: state.conversation_id, cause }))
-      .finally(() => this.saving.delete(saved))
-    this.saving.add(saved)
+    )
+    this.parts.saves(Effect.uninterruptible(saved))
   }
 
   /** Lets conversations leave memory until there are few enough, the longest unused first. */
@@ -418,20 +451,21 @@ export class Conversations {
     const isReadOnly = resident.actor.ended !== undefined
     this.forget(resident)
     if (resident.isSnapshotDue && !isReadOnly) this.saveSnapshot(resident)
-    const isThinned = !isReadOnly && this.thinning.add(id, { isOver: isOver(resident.state) })
+    const isThinned = !isReadOnly && this.parts.thinning.add(id, { isOver: isOver(resident.state) })
     if (!isThinned) this.options.log.rest?.(id)
     return true
   }
 
   private sweepLater(): void {
-    if (this.stopSweeping !== undefined || this.closing !== undefined) return
+    if (this.isSweeping || this.isStopping) return
+    this.isSweeping = true
     const idleAfterMs = this.options.idleAfterMs ?? limits.idleAfterMs
     const sweep = (): void => {
-      this.stopSweeping = undefined
+      this.isSweeping = false
       this.sweep(idleAfterMs)
       if (this.loaded.size > 0) this.sweepLater()
     }
-    this.stopSweeping = after(idleAfterMs / 2, sweep, this.options.runFork)
+    after(idleAfterMs / 2, sweep, this.parts.timers)
   }
 
   /** Lets every conversation leave that has no work and has not been used for so long. */
@@ -475,23 +509,19 @@ export class Conversations {
     return { loaded, resumed, failed }
   }
 
-  /** Stops all work where it is; unfinished turns go on at the next start. */
-  close(): Promise<void> {
-    this.closing ??= this.closeNow()
-    return this.closing
-  }
+  /** Stops all work where it is; unfinished turns go on at the next start. Done when all of it is over. */
+  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    this.isStopping = true
+    return this.parts.stop
+  })
 
-  private async closeNow(): Promise<void> {
-    this.stopSweeping?.()
-    for (const cancel of this.reloads) cancel()
-    // `closing` is set when this goes on, so what is being loaded now ends there.
+  private readonly stopAll: Effect.Effect<void> = Effect.promise(async () => {
+    // What is being loaded now ends there.
     await Promise.allSettled(this.loading.values())
     const all = [...this.loaded.values()]
     await Promise.all(all.map((resident) => resident.stop()))
     await Promise.all([...all.map(({ actor }) => actor.drained()), ...this.draining.values()])
     for (const resident of all) if (resident.isSnapshotDue) this.saveSnapshot(resident)
-    await Promise.all(this.saving)
-    await this.thinning.close()
     this.loaded.clear()
-  }
+  })
 }

@@ -1,6 +1,7 @@
 // The runtime of one process: conversations over a rune store, with models, tools and hooks to work with. Assembles, and
 // owns nothing of its own; whoever opens the parts closes them.
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Tools as GoalDriverTools, Runner } from "../autonomy/GoalContext.ts"
 import { GoalDriver } from "../autonomy/GoalDriver.ts"
 import { endsTurn, withRoleTools } from "../autonomy/RoleTools.ts"
@@ -184,9 +185,9 @@ const kept = [
 const passedOn = (options: RuntimeOptions): Pick<RuntimeOptions, (typeof kept)[number]> =>
   Object.fromEntries(kept.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]))
 
-export const makeConversations = (options: RuntimeOptions): Conversations => {
+export const makeConversations = (options: RuntimeOptions): Effect.Effect<Conversations, never, Scope.Scope> => {
   const shared = sharedOf(options)
-  return new Conversations({
+  return Conversations.make({
     ...passedOn(options),
     log: logOf(options),
     ids: options.ids,

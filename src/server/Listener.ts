@@ -134,12 +134,7 @@ export class Listener extends Context.Service<Listener, HttpListener>()("echs/Li
         const conversations = yield* ConversationService
         const listener = yield* listen(options)
         // Before the listener itself closes: what conversations still say is handed out.
-        yield* Effect.addFinalizer(() =>
-          Effect.andThen(
-            listener.quiesce(limits.answerWithinMs),
-            Effect.promise(() => conversations.close())
-          )
-        )
+        yield* Effect.addFinalizer(() => Effect.andThen(listener.quiesce(limits.answerWithinMs), conversations.stop))
         yield* (yield* ServerReady).open
         return listener
       })

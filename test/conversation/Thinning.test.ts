@@ -2,6 +2,9 @@
 // there; nothing else about it changes, and nobody waits for it. Method: the real runtime on a disk in memory, and a
 // thinner whose packing ends when the test says so.
 // Verifies: INV-REPLAY-DETERMINISTIC
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import { describe, expect, it } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { PACKED_VERSION } from "#runelog/segment/Segment.ts"
@@ -176,7 +179,8 @@ describe("thinning", () => {
     const packs: Array<{ readonly id: ConversationId } & PromiseWithResolvers<void>> = []
     const failed: Array<unknown> = []
     const thinned: Array<string> = []
-    const thinning = new Thinning({
+    const scope = Scope.makeUnsafe()
+    const making = Thinning.make({
       thinner: {
         unsealedBytes: () => bytes,
         pack: (id) => {
@@ -189,24 +193,26 @@ describe("thinning", () => {
       onFailed: (id, cause) => failed.push([id, cause]),
       waitingMax
     })
-    return { thinning, packs, failed, thinned }
+    const thinning = Effect.runSync(Scope.provide(making, scope))
+    const close = (): Promise<void> => Effect.runPromise(Scope.close(scope, Exit.void))
+    return { thinning, packs, failed, thinned, close }
   }
 
   it("takes one at a time, as many as may wait, and goes on after one that failed", async () => {
-    const { failed, packs, thinned, thinning } = controlled(1)
+    const { close, failed, packs, thinned, thinning } = controlled(1)
     expect([a, b, c, d].map((id) => thinning.add(id, { isOver: true }))).toEqual([true, true, true, false])
     expect(thinning.add(b, { isOver: true })).toBe(true)
     expect(packs.map(({ id }) => id)).toEqual([a])
     const reason = new Error("no room")
     packs[0]!.reject(reason)
-    while (packs.length < 2) await Promise.resolve()
+    while (packs.length < 2) await nextTurn()
     expect(failed).toEqual([[a, reason]])
     packs[1]!.resolve()
-    while (packs.length < 3) await Promise.resolve()
+    while (packs.length < 3) await nextTurn()
     expect(packs.map(({ id }) => id)).toEqual([a, b, c])
     expect(thinned).toEqual([a, b])
     packs[2]!.resolve()
-    await thinning.close()
+    await close()
   })
 
   it("leaves alone what holds too little, and what holds nothing even where it is over", () => {
@@ -218,9 +224,9 @@ describe("thinning", () => {
   })
 
   it("ends with the one under way", async () => {
-    const { packs, thinning } = controlled(1)
+    const { close, packs, thinning } = controlled(1)
     for (const id of [a, b]) thinning.add(id, { isOver: true })
-    const closing = thinning.close()
+    const closing = close()
     expect(thinning.add(c, { isOver: true })).toBe(false)
     packs[0]!.resolve()
     await closing

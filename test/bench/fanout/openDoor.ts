@@ -8,7 +8,6 @@ import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import { Approvals } from "#src/conversation/Approvals.ts"
 import { ConversationStore } from "#src/conversation/ConversationStore.ts"
 import { PromptView } from "#src/conversation/PromptView.ts"
-import { makeConversations } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
@@ -16,6 +15,7 @@ import { namedToken } from "#src/server/Auth.ts"
 import { HttpListener } from "#src/server/HttpListener.ts"
 import { makeLog } from "#src/server/telemetry/Log.ts"
 import { Metrics } from "#src/server/telemetry/Metrics.ts"
+import { openConversations } from "../../support/runtime/openConversations.ts"
 import { openStore } from "../../support/store/openStore.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
@@ -34,7 +34,7 @@ export const openDoor = async (directory: string) => {
   const store = await openStore({ directory, snapshotShape, notices })
   const ids = secureIdSource()
   const tools = functionTools([])
-  const conversations = makeConversations({
+  const conversations = openConversations({
     store: store.runes,
     pressure: { busy: () => store.runelog.busy, ready: () => store.runelog.ready() },
     snapshots: snapshotPort({ snapshots: store.snapshots, store: store.runes }),

@@ -3,13 +3,14 @@
 import * as Redacted from "effect/Redacted"
 import { NoticeBus } from "#src/contract/DurableNotices.ts"
 import type { Conversations } from "#src/conversation/Conversations.ts"
-import { makeConversations, type RuntimeOptions } from "#src/conversation/Runtime.ts"
+import type { RuntimeOptions } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import { makeRegistry, type RegistryConfig } from "#src/provider/Registry.ts"
 import { type IdSource, secureIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
+import { type OpenConversations, openConversations } from "../../support/runtime/openConversations.ts"
 import { type OpenStore, openStore } from "../../support/store/openStore.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
@@ -30,7 +31,7 @@ interface Waiter {
 
 export class BenchRuntime {
   readonly store: OpenStore
-  readonly conversations: Conversations
+  readonly conversations: OpenConversations
   /** Turns that are complete and durable. */
   completed = 0
   private readonly ids: IdSource = secureIdSource()
@@ -42,7 +43,7 @@ export class BenchRuntime {
     this.store = store
     this.onRunes = settings.onRunes
     const { key, providers, scenarios } = settings
-    this.conversations = makeConversations({
+    this.conversations = openConversations({
       store: store.runes,
       pressure: {
         busy: () => store.runelog.busy,

@@ -10,8 +10,7 @@ import { afterEach, expect } from "vitest"
 import type { Disk } from "#runelog/disk/Disk.ts"
 import { Runelog } from "#runelog/Runelog.ts"
 import type { Submitted } from "#src/conversation/Actor.ts"
-import type { Conversations } from "#src/conversation/Conversations.ts"
-import { makeConversations, type RuntimeOptions } from "#src/conversation/Runtime.ts"
+import type { RuntimeOptions } from "#src/conversation/Runtime.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
 import type { AgentSpec, Command } from "#src/machine/Command.ts"
 import type { AgentState, ConversationState } from "#src/machine/State.ts"
@@ -29,6 +28,7 @@ import { serverKey } from "../provider-server/Server.ts"
 import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
 import { channelTo } from "./channelTo.ts"
 import { type CheckedLog, checkStored, readStored } from "./Logs.ts"
+import { type OpenConversations, openConversations } from "./openConversations.ts"
 
 export interface WorldOptions
   extends Partial<Omit<RuntimeOptions, "store" | "pressure" | "registry" | "tools" | "snapshots">> {
@@ -84,7 +84,7 @@ const providersOf = (url: string | undefined): Pick<RegistryConfig, "providers" 
 const isPort = (tools: NonNullable<WorldOptions["tools"]>): tools is RuntimeOptions["tools"] => "describe" in tools
 
 export class World {
-  readonly conversations: Conversations
+  readonly conversations: OpenConversations
   /** The store as the runtime sees it. */
   readonly store: RuneStore
   /** The store itself, for whoever judges. */
@@ -118,7 +118,7 @@ export class World {
             eventSum: (conversationId, eventId) => this.store.eventSumNow(conversationId, eventId)
           })
         : undefined
-    this.conversations = makeConversations(this.runtimeOptions())
+    this.conversations = openConversations(this.runtimeOptions())
   }
 
   static async open(options: WorldOptions = {}): Promise<World> {

@@ -3,7 +3,6 @@
 // by then is on a file, written before anything else can happen.
 import { appendFileSync } from "node:fs"
 import { Runelog } from "#runelog/Runelog.ts"
-import { makeConversations } from "#src/conversation/Runtime.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import type { AgentId, ConversationId } from "#src/rune/Ids.ts"
@@ -11,6 +10,7 @@ import type { AnyRune } from "#src/rune/Rune.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
 import { crashHooks, crashLimits, crashScenarios, crashTools } from "./crashWorld.ts"
+import { openConversations } from "./openConversations.ts"
 
 export interface CrashPlan {
   readonly directory: string
@@ -61,7 +61,7 @@ const store = new KilledStore({
   }
 })
 
-const conversations = makeConversations({
+const conversations = openConversations({
   store,
   pressure: { busy: () => runelog.busy, ready: () => runelog.ready() },
   registry: makeRegistry({ key: () => undefined, scenarios: crashScenarios }),

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Runelog } from "#runelog/Runelog.ts"
 import type { Conversations } from "#src/conversation/Conversations.ts"
-import { makeConversations } from "#src/conversation/Runtime.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import { RuneStore } from "#src/store/runes/RuneStore.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
+import { openConversations } from "./openConversations.ts"
 import { say, scenarios, step, use } from "./scenarios.ts"
 import { tool } from "./tools.ts"
 
@@ -43,7 +43,7 @@ const open = async () => {
       }
     }
   })
-  const conversations = makeConversations({
+  const conversations = openConversations({
     store,
     pressure: { busy: () => runelog.busy, ready: () => runelog.ready(), rest: (id) => runelog.rest(id) },
     registry: makeRegistry({

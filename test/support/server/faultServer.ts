@@ -75,11 +75,9 @@ const options = {
 /** Conversations that close, and a stop that waits for them and does not hear of it. */
 const neverClosed = Layer.effect(
   ConversationService,
-  Effect.map(ConversationService, (conversations) => {
-    const close = conversations.close.bind(conversations)
-    conversations.close = () => close().then(() => new Promise(() => undefined))
-    return conversations
-  })
+  Effect.map(ConversationService, (conversations) =>
+    Object.assign(conversations, { stop: Effect.andThen(conversations.stop, Effect.never) })
+  )
 ).pipe(Layer.provideMerge(ConversationService.layer(options.runtime)))
 
 const server = await startTestServer(options, { conversations: neverClosed })

@@ -8,7 +8,6 @@ import { CommandRefused, RuntimeClosed } from "../contract/CommandErrors.ts"
 import { after, scopedFork } from "../contract/Timers.ts"
 import type { Command } from "../machine/Command.ts"
 import type { Idempotency } from "../machine/decide/Decide.ts"
-import { fold } from "../machine/evolve/Evolve.ts"
 import { type RetryDefaults, withRetryDefaults } from "../machine/MachineLimits.ts"
 import { type ConversationState, emptyConversation } from "../machine/State.ts"
 import { resolveAfterCrash } from "../machine/work/Recovery.ts"
@@ -16,35 +15,19 @@ import { policyIssue } from "../policy/Rule.ts"
 import type { Circuit } from "../provider/Resilience.ts"
 import type { IdSource } from "../rune/IdSource.ts"
 import { type ConversationId, isConversationId } from "../rune/Ids.ts"
-import { type AnyRune, isKnown } from "../rune/Rune.ts"
 import type { WorkspaceCheck, WorkspaceChoice } from "../sandbox/WorkspaceCheck.ts"
 import { endsAppends } from "../store/StoreErrors.ts"
 import { type FiberList, fiberList, type RunFork } from "../supervise/Branch.ts"
 import type { RestartIntensity } from "../supervise/ChildSpec.ts"
 import type { Submitted } from "./Actor.ts"
-import { ConversationUnknown, ConversationUnreadable, LogRefused, RuneNewer } from "./ConversationErrors.ts"
+import { ConversationUnknown, LogRefused } from "./ConversationErrors.ts"
 import { limits } from "./ConversationLimits.ts"
 import type { ConversationReport, ReportChannel } from "./ConversationReports.ts"
 import { LoadedConversation, type RuntimeServices, type WorkContext, type Workers } from "./LoadedConversation.ts"
-import type { RuneSink, WallClock } from "./Ports.ts"
+import type { WallClock } from "./Ports.ts"
 import { priceIssue } from "./PriceCheck.ts"
+import { type ConversationLog, readConversation } from "./ReadConversation.ts"
 import { type Thinner, Thinning } from "./Thinning.ts"
-
-/** Where conversations come from and go to. */
-export interface ConversationLog extends RuneSink {
-  /** The newest usable snapshot, if there is one; the value is given away. */
-  readonly snapshot: (conversationId: ConversationId) => Promise<ConversationState | undefined>
-  /** Reads the state before it returns; later changes are not its business. Tells how many characters it was. */
-  readonly saveSnapshot: (state: ConversationState) => Promise<number>
-  /** Why nothing more can be appended before a restart or a repair; nothing when it can. */
-  readonly refusal?: (conversationId: ConversationId) => Promise<unknown>
-  /** The conversation has left memory; what others keep of it may go too. */
-  readonly rest?: (conversationId: ConversationId) => void
-  /** How the log drops superseded deltas of a conversation at rest. */
-  readonly thinner?: Thinner
-  /** Runes after the given event, page by page. */
-  readonly pages: (conversationId: ConversationId, after: number) => AsyncIterable<ReadonlyArray<AnyRune>>
-}
 
 export interface ConversationsOptions {
   readonly log: ConversationLog
@@ -89,21 +72,6 @@ export interface Recovered {
   /** Conversations that go on by themselves. */
   readonly resumed: number
   readonly failed: ReadonlyArray<unknown>
-}
-
-interface ReadConversation {
-  readonly state: ConversationState
-  readonly snapshotAt: number
-  /** Something that only a newer build understands: the state is not the whole truth. */
-  readonly newer: RuneNewer | undefined
-}
-
-/** The first rune that this build cannot fold and that may matter. Those of the system are notes, and change nothing. */
-const newerRune = (conversation_id: ConversationId, runes: ReadonlyArray<AnyRune>): RuneNewer | undefined => {
-  const found = runes.find((rune) => !isKnown(rune) && !String(rune.kind).startsWith("system."))
-  if (found === undefined) return undefined
-  const { event_id, kind, schema_version } = found
-  return new RuneNewer({ conversation_id, event_id, kind, schema_version })
 }
 
 const noThinner: Thinner = { unsealedBytes: () => 0, pack: async () => undefined }
@@ -327,7 +295,7 @@ export class Conversations {
   private async loadNow(conversationId: ConversationId): Promise<LoadedConversation> {
     try {
       await this.draining.get(conversationId)
-      const { newer, snapshotAt, state } = await this.read(conversationId)
+      const { newer, snapshotAt, state } = await readConversation(this.options.log, conversationId)
       const refusal = (await this.options.log.refusal?.(conversationId)) ?? newer
       if (this.isStopping) throw new RuntimeClosed({ conversation_id: conversationId })
       if (refusal !== undefined) return this.adopt(state, refusal)
@@ -339,26 +307,6 @@ export class Conversations {
     } finally {
       this.loading.delete(conversationId)
     }
-  }
-
-  /** The fold of the log, from the newest snapshot on. */
-  private async read(id: ConversationId): Promise<ReadConversation> {
-    const { log } = this.options
-    const snapshot = await log.snapshot(id)
-    // What a fold has skipped is looked at again: a newer build may understand it, and this one must say what it was.
-    let state = snapshot === undefined || snapshot.unknown_runes > 0 ? emptyConversation(id) : snapshot
-    const snapshotAt = state.head
-    let newer: RuneNewer | undefined
-    try {
-      for await (const runes of log.pages(id, state.head)) {
-        state = fold(runes, state)
-        if (state.unknown_runes > 0) newer ??= newerRune(id, runes)
-      }
-    } catch (cause) {
-      throw new ConversationUnreadable({ conversation_id: id, after: state.head, cause })
-    }
-    if (state.head === 0) throw new ConversationUnknown({ conversation_id: id })
-    return { state, snapshotAt, newer }
   }
 
   /** Where the log takes no more runes, work could only be paid for and lost: there is none. */

@@ -29,9 +29,10 @@ import { Spending } from "../turn/Spending.ts"
 import { Streams } from "../turn/Streams.ts"
 import { type EngineOptions, perform } from "../turn/TurnEngine.ts"
 import { limits as turnLimits } from "../turn/TurnLimits.ts"
-import { type ConversationLog, Conversations, type ConversationsOptions } from "./Conversations.ts"
+import { Conversations, type ConversationsOptions } from "./Conversations.ts"
 import type { WorkContext, Workers } from "./LoadedConversation.ts"
 import type { WallClock } from "./Ports.ts"
+import type { ConversationLog } from "./ReadConversation.ts"
 
 /** Snapshots of folded state, if there are any: disposable, and never trusted over the log. */
 export interface SnapshotPort {

@@ -13,13 +13,16 @@ export const attachmentTokens = (part: AttachmentPart): number => {
   return Math.min(limits.documentPagesMax, Math.max(1, pages)) * limits.documentPageTokens
 }
 
-const attachmentsOf = (message: Message): ReadonlyArray<AttachmentPart> =>
-  message.role === "assistant"
-    ? []
-    : message.content.flatMap((part) => {
-        if (part.type === "tool_result") return part.attachments ?? []
-        return part.type === "text" ? [] : [part]
-      })
+/** Every message of a request is counted for each call: a sum without lists in between. */
+const messageAttachmentTokens = (message: Message): number => {
+  if (message.role === "assistant") return 0
+  let tokens = 0
+  for (const part of message.content) {
+    if (part.type === "tool_result") for (const one of part.attachments ?? []) tokens += attachmentTokens(one)
+    else if (part.type !== "text") tokens += attachmentTokens(part)
+  }
+  return tokens
+}
 
 /** Characters of a message that a model reads; opaque parts count by their whole text. */
 const messageChars = (message: Message): number =>
@@ -30,9 +33,20 @@ const messageChars = (message: Message): number =>
     return sum + (part.type === "tool_result" ? part.output.length : part.json.length)
   }, 0)
 
+const parameterChars = new WeakMap<object, number>()
+
+/** The parameters of a tool are the same object in every request. */
+const charsOfParameters = (parameters: object): number => {
+  const known = parameterChars.get(parameters)
+  if (known !== undefined) return known
+  const chars = JSON.stringify(parameters).length
+  parameterChars.set(parameters, chars)
+  return chars
+}
+
 const toolChars = (request: ModelRequest): number =>
   (request.tools ?? []).reduce(
-    (sum, tool) => sum + tool.name.length + tool.description.length + JSON.stringify(tool.parameters).length,
+    (sum, tool) => sum + tool.name.length + tool.description.length + charsOfParameters(tool.parameters),
     0
   )
 
@@ -47,7 +61,7 @@ const tokensPerMessage = 8
 export const estimateInputTokens = (request: ModelRequest): number =>
   Math.ceil(requestChars(request) / machineLimits.charsPerToken) +
   request.messages.length * tokensPerMessage +
-  request.messages.flatMap(attachmentsOf).reduce((sum, part) => sum + attachmentTokens(part), 0)
+  request.messages.reduce((sum, message) => sum + messageAttachmentTokens(message), 0)
 
 /** The most a call is expected to use: its whole input at the full price, its whole output limit. */
 export const worstCaseUsage = (request: ModelRequest, info: ModelInfo): Usage => ({

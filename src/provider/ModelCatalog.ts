@@ -75,7 +75,16 @@ export const costOf = (info: ModelInfo, usage: Usage): Cost => {
 
 export const makeModelCatalog = (overrides: ModelCatalogOverrides = {}): ModelCatalog => {
   const learned = new Map<string, number>()
+  const seen = new Map<string, ModelCatalogEntry>()
   const described = (model: string): ModelCatalogEntry => {
+    const known = seen.get(model)
+    if (known !== undefined) return known
+    const entry = describe(model)
+    seen.set(model, entry)
+    if (seen.size > limits.learnedModelsMax) dropOldest(seen)
+    return entry
+  }
+  const describe = (model: string): ModelCatalogEntry => {
     const builtin = builtinEntry(model)
     const override = Object.hasOwn(overrides, model) ? overrides[model] : undefined
     if (builtin === undefined && override === undefined)

@@ -51,6 +51,7 @@ const lineOf = ({ arguments: args, outcome, status, tool_name: name }: DoneEffec
 
 /** What the agent has done and its transcript does not show; empty when there is nothing. */
 export const effectsText = (agent: AgentState): string => {
+  if (agent.effects.length === 0) return ""
   const shown = new Set(
     agent.transcript.flatMap((item) => (item.type === "assistant" ? item.calls : [])).map((one) => one.call_id)
   )

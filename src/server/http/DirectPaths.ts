@@ -4,6 +4,7 @@
 export const directPaths = {
   checkHealth: "/healthz",
   callOperation: "/v1/rpc",
+  getConversation: "/v1/conversations/:conversation_id",
   readRunes: "/v1/conversations/:conversation_id/runes",
   followEvents: "/v1/conversations/:conversation_id/events",
   readBlob: "/v1/blobs/:sha256"

@@ -2,6 +2,7 @@
 // here as over a socket; feeds write to the response themselves, page by page.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { DerivedView } from "../../conversation/Views.ts"
+import type { WireError } from "../../wire/Codes.ts"
 import { limits } from "../../wire/WireLimits.ts"
 import { type Principal, visibilityCap } from "../operations/Context.ts"
 import { BadRequest, NotFound, ServerBusy } from "../operations/OperationErrors.ts"
@@ -9,7 +10,7 @@ import { parseObject, parseRequest } from "../operations/Requests.ts"
 import { sendBlob } from "./BlobDownload.ts"
 import { directPaths, patternOf } from "./DirectPaths.ts"
 import { EventStream, sendLines } from "./EventStream.ts"
-import { answerError, answerJson, readBody, wholeNumber } from "./HttpAnswer.ts"
+import { answerError, answerJson, closeUnread, readBody, wholeNumber } from "./HttpAnswer.ts"
 import type { HttpOptions } from "./HttpParts.ts"
 
 export interface Visit {
@@ -31,6 +32,11 @@ export class DirectRoutes {
     this.options = options
     this.routes = [
       { method: "POST", pattern: patternOf(directPaths.callOperation), answer: (visit) => this.callOperation(visit) },
+      {
+        method: "GET",
+        pattern: patternOf(directPaths.getConversation),
+        answer: (visit, id) => this.getConversation(visit, id)
+      },
       { method: "GET", pattern: patternOf(directPaths.readRunes), answer: (visit, id) => this.readRunes(visit, id) },
       {
         method: "GET",
@@ -73,6 +79,14 @@ export class DirectRoutes {
     answerJson(response, 200, { id, ok: outcome.ok })
   }
 
+  private async getConversation({ principal, request, response }: Visit, conversationId: string): Promise<void> {
+    const parsed = parseRequest({ id: "", op: "conversation.get", conversation_id: conversationId })
+    if (parsed._tag === "Refused") return refuse(request, response, parsed.error, parsed.id ?? undefined)
+    const outcome = await this.options.operator.run(parsed.request, { principal, channel: "http" })
+    if (outcome._tag === "Failed") return refuse(request, response, outcome.error)
+    answerJson(response, 200, outcome.ok)
+  }
+
   private async readRunes(visit: Visit, conversationId: string): Promise<void> {
     const { searchParams } = visit.url
     const feed = await this.feed(visit, conversationId, searchParams.get("after"))
@@ -113,6 +127,11 @@ export class DirectRoutes {
     const kinds = url.searchParams.get("kinds")?.split(",")
     return { conversationStore, conversationId, filter: { visibility, kinds }, after, response, stalledMs } as const
   }
+}
+
+const refuse = (request: IncomingMessage, response: ServerResponse, error: WireError, id?: string): void => {
+  closeUnread(request, response)
+  answerError(response, error, id)
 }
 
 const viewOf = (asked: string | null): DerivedView | undefined => {

@@ -41,12 +41,23 @@ const conversationGroup = HttpApiGroup.make("conversation").add(
     headers: { "idempotency-key": optional(Text) },
     payload: Struct(operations["conversation.create"].input),
     success: operations["conversation.create"].answer.pipe(HttpApiSchema.status(201))
-  }).annotateMerge(about("Starts a conversation; the operation conversation.create")),
-  HttpApiEndpoint.get("getConversation", "/v1/conversations/:conversation_id", {
-    params: inConversation,
-    success: operations["conversation.get"].answer
-  }).annotateMerge(about("Shows a conversation; the operation conversation.get"))
+  }).annotateMerge(about("Starts a conversation; the operation conversation.create"))
 )
+
+/** Asked for by whoever polls a conversation; documented beside the others. */
+const stateGroup = HttpApiGroup.make("conversation.state")
+  .add(
+    HttpApiEndpoint.get("getConversation", directPaths.getConversation, {
+      params: inConversation,
+      success: operations["conversation.get"].answer
+    }).annotateMerge(
+      OpenApi.annotations({
+        identifier: "conversation.getConversation",
+        summary: "Shows a conversation; the operation conversation.get"
+      })
+    )
+  )
+  .annotate(OpenApi.Title, "conversation")
 
 const accessGroup = HttpApiGroup.make("access").add(
   HttpApiEndpoint.post("issueTicket", "/v1/tickets", { success: Ticket }).annotateMerge(
@@ -118,7 +129,7 @@ const blobFeedGroup = HttpApiGroup.make("bytes").add(
 
 /** What is answered without the router. */
 const direct = HttpApi.make("echs")
-  .add(operationGroup, feedGroup, blobFeedGroup)
+  .add(operationGroup, stateGroup, feedGroup, blobFeedGroup)
   .middleware(Authorization)
   .middleware(WireErrors)
   .add(publicGroup)

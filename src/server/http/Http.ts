@@ -8,7 +8,7 @@ import { wireErrorOfRejection } from "../operations/Failures.ts"
 import { NotFound, Unauthorized } from "../operations/OperationErrors.ts"
 import { directPaths } from "./DirectPaths.ts"
 import { DirectRoutes } from "./DirectRoutes.ts"
-import { answerError, answerJson, urlOf } from "./HttpAnswer.ts"
+import { answerError, answerJson, closeUnread, urlOf } from "./HttpAnswer.ts"
 import type { HttpOptions } from "./HttpParts.ts"
 import { answerOutside } from "./OutsideReports.ts"
 import { beginSession, endSession, isPagePath, principalOfCookie, sendPageFile, sessionPath } from "./Page.ts"
@@ -115,9 +115,4 @@ export class Http {
 const refuseMethod = ({ method }: IncomingMessage, response: ServerResponse, methods: ReadonlyArray<string>): void => {
   response.setHeader("allow", methods.join(", "))
   answerJson(response, 405, { error: { code: "bad_request", message: `${method} does not apply here` } })
-}
-
-/** What was not read of the body is not waited for. */
-const closeUnread = (request: IncomingMessage, response: ServerResponse): void => {
-  if (!request.complete && !response.headersSent) response.setHeader("connection", "close")
 }

@@ -41,6 +41,11 @@ export const answerError = (response: ServerResponse, error: WireError, id?: str
   answerJson(response, errorCodes[error.code].http, errorBody(error, id))
 }
 
+/** What was not read of the body is not waited for. */
+export const closeUnread = (request: IncomingMessage, response: ServerResponse): void => {
+  if (!request.complete && !response.headersSent) response.setHeader("connection", "close")
+}
+
 /** The address of a request; whatever it is, it is one on this server. */
 export const urlOf = (request: IncomingMessage): URL => {
   const { url = "/" } = request

@@ -22,4 +22,10 @@ const openedUnder = (isAnswer: (key: string) => boolean, value: unknown): unknow
 
 const isAnswer = (key: string): boolean => key === "responses" || /^Error\d{3}$/.test(key)
 
-export const openApiDocument = (): unknown => openedUnder(isAnswer, OpenApi.fromApi(everyEndpoint))
+/** Groups that are documented together share a tag. */
+const withTagsOnce = <D extends { readonly tags: ReadonlyArray<{ readonly name: string }> }>(document: D): D => ({
+  ...document,
+  tags: document.tags.filter(({ name }, at, all) => all.findIndex((tag) => tag.name === name) === at)
+})
+
+export const openApiDocument = (): unknown => openedUnder(isAnswer, withTagsOnce(OpenApi.fromApi(everyEndpoint)))

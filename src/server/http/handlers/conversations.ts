@@ -1,4 +1,4 @@
-// Conversations over HTTP: three operations under addresses of their own, with the same answers as over a socket.
+// Conversations over HTTP: two operations under addresses of their own, with the same answers as over a socket.
 import type { IncomingMessage } from "node:http"
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -43,7 +43,4 @@ export const conversationHandlers = HttpApiBuilder.group(routed, "conversation",
   handlers
     .handle("listConversations", () => list())
     .handleRaw("createConversation", ({ headers, request }) => create(request, headers["idempotency-key"]))
-    .handle("getConversation", ({ params: { conversation_id } }) =>
-      operate({ id: "", op: "conversation.get", conversation_id }, 200)
-    )
 )

@@ -18,6 +18,7 @@ export class GoalDriver {
   private readonly context: GoalContext
   private merging: Promise<unknown> = Promise.resolve()
   private readonly opening: Opening = new Set()
+  private readonly workspaceNow: Scene["workspaceNow"] = {}
 
   constructor(context: GoalContext) {
     this.context = context
@@ -27,8 +28,8 @@ export class GoalDriver {
     const state = this.context.conversation.state()
     const plan = planOf(state, planId)
     if (plan === undefined) return
-    const { context } = this
-    await this.step({ context, state, plan, signal, alone: (one) => this.alone(one) }, work)
+    const { context, workspaceNow } = this
+    await this.step({ context, state, plan, signal, workspaceNow, alone: (one) => this.alone(one) }, work)
   }
 
   private step(scene: Scene, work: PlanWork): Promise<void> {

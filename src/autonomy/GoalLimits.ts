@@ -34,6 +34,8 @@ export const limits = {
   timerMsMax: 86_400_000,
   /** Goals whose worktrees a server looks after, also across a restart; the oldest are forgotten first. */
   goalsRememberedMax: 1_000,
+  /** Directories whose git settings are remembered, so that they are looked at in the same start as used. */
+  settingsRememberedMax: 256,
   gitTimeoutMs: 120_000,
   gitOutputCharsMax: 1024 * KIB,
   /** Files that a listing of a workspace without git remembers. */

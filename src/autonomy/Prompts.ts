@@ -9,6 +9,7 @@ import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { Finding } from "../rune/kinds/plan.ts"
 import { modelText } from "./evidence/Spec.ts"
 import { limits } from "./GoalLimits.ts"
+import type { Conflict } from "./WorktreeMerge.ts"
 
 export const orchestratorInstructions = `You lead the work on a goal. You do not do the work: you look at the workspace with tools that only read, and split the goal into tasks for workers who start with an empty context.
 Submit the plan with the tool submit_plan; only that counts, text does not. Each task has an id, a title, instructions that a worker can follow without having seen anything else, the ids of the tasks it depends on, a priority, and the evidence that will show it is done: a command with the exit code it must have, a file that must exist, or a test report. The server checks the evidence itself. Tasks that do not depend on each other run side by side, so let them touch different files. Prefer few tasks; one is enough for a small goal.
@@ -66,6 +67,20 @@ export const taskPrompt = (plan: PlanState, task: TaskState): string => {
   const checks = evidence.length === 0 ? "" : `\n\nThe server will check:\n${specLines(evidence)}`
   const head = `Task ${id}: ${title}\n\n${instructions}`
   return `${head}${criteria(task)}${checks}${before(plan, task)}${retry(task)}\n\nIt is part of this goal: ${plan.goal}`
+}
+
+/** To a worker whose work conflicts: what it has before it now, and what to do about it. */
+export const mergePrompt = ({ task }: TaskState, { files, lost, persons }: Conflict): string => {
+  const others = files.filter((file) => !persons.includes(file))
+  const both =
+    others.length === 0
+      ? ""
+      : `\n\nOthers changed the same lines meanwhile. Your files now start from theirs, and ${others.join(", ")} hold both sides: theirs after <<<<<<<, yours before >>>>>>>. Bring them together so that what they did and what you did both hold, and take the marks out.`
+  const theirs =
+    persons.length === 0
+      ? ""
+      : `\n\nThe person whose repository it is changed ${persons.join(", ")} meanwhile. That stands: your files have it as it is, and what you had done there is not in them any more. Do it again around what the person wrote. You had done this:\n${lost.slice(0, limits.findingCharsMax).toWellFormed()}`
+  return `The work on task ${task.task_id} passed its checks and could not be merged.${both}${theirs}\n\nThen check the evidence again and end your turn.`
 }
 
 export const reviewPrompt = (plan: PlanState, evidence: ReadonlyArray<Evidence>): string => {

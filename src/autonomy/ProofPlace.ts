@@ -15,12 +15,12 @@ import type { Tools } from "./GoalContext.ts"
 /** Installed packages that git ignores and checks need: found where they are, and not to be changed. */
 const installed = [".venv", "venv", "vendor"]
 
+/** Prints the tree of the directory that was copied. */
 const copyScript = `
 set -e
-copy="$1"; tree="$2"; shift 2
-exclude="$(git rev-parse --git-common-dir)/info/exclude"
-mkdir -p "$(dirname "$exclude")"
-grep -qxF '/.echs/' "$exclude" 2>/dev/null || echo '/.echs/' >> "$exclude"
+source="$1"; copy="$2"; shift 2
+if [ -d "$source" ]; then tree=$(tree_of "$source"); else tree=$(git rev-parse -q --verify "$source^{tree}"); fi
+exclude_echs
 rm -rf "$copy"
 mkdir -p "$copy"
 GIT_INDEX_FILE="$copy.index"; export GIT_INDEX_FILE
@@ -30,6 +30,7 @@ rm -f "$copy.index"
 for one in "$@"; do
   if [ -e "$one" ] && [ ! -e "$copy/$one" ]; then ln -s "$PWD/$one" "$copy/$one"; fi
 done
+printf '%s\\n' "$tree"
 `
 
 const removeScript = `
@@ -43,6 +44,8 @@ export const copyPath = (workspace: string, name: string): string => join(worksp
 /** A place, and how its files stand. */
 export interface ProofPlace extends Place {
   readonly standing: WorkspaceBase | undefined
+  /** The copy that it is, until somebody removed it. */
+  copy?: string | undefined
 }
 
 interface ProofScene {
@@ -56,6 +59,8 @@ export interface ProofRequest {
   readonly name: string
   /** Where the files are; the workspace unless told. */
   readonly directory?: string
+  /** A tree of the repository instead. */
+  readonly tree?: string
   readonly agentId?: AgentId
   readonly isBaseline?: boolean
 }
@@ -65,17 +70,16 @@ const baselineOf = (plan: PlanState): Place["baseline"] => {
   return (spec: EvidenceSpec) => byMark.get(markOf(spec))
 }
 
-/** A place to check in, for the files as they stand, without a copy. */
-export const placeIn = async (
-  tools: Tools,
+/** A place for files of which it is known how they stand. */
+const placeOf = (
+  git: Git,
   scene: ProofScene,
   workspace: string,
-  request: ProofRequest
-): Promise<ProofPlace> => {
+  request: ProofRequest,
+  standing: WorkspaceBase | undefined
+): ProofPlace => {
   const { plan, signal, state } = scene
   const { agentId = null, directory = workspace, isBaseline = false } = request
-  const git = makeGit(tools, workspace, signal)
-  const standing = await standingOf(tools, git, directory)
   let changes: ReturnType<Place["changes"]> | undefined
   return {
     ...{ state, agentId, workspace, directory, standing, isBaseline, signal },
@@ -88,6 +92,18 @@ export const placeIn = async (
   }
 }
 
+/** A place to check in, for the files as they stand, without a copy. */
+export const placeIn = async (
+  tools: Tools,
+  scene: ProofScene,
+  workspace: string,
+  request: ProofRequest
+): Promise<ProofPlace> => {
+  const git = makeGit(tools, workspace, scene.signal)
+  const standing = await standingOf(tools, git, request.directory ?? workspace)
+  return placeOf(git, scene, workspace, request, standing)
+}
+
 /** Runs the work on a clean copy where one can be made. */
 export const withCleanCopy = async <A>(
   tools: Tools,
@@ -96,21 +112,17 @@ export const withCleanCopy = async <A>(
   request: ProofRequest,
   work: (place: ProofPlace) => Promise<A>
 ): Promise<A> => {
-  const place = await placeIn(tools, scene, workspace, request)
-  const tree = place.standing?.tree
-  if (tree === undefined) return work(place)
   const git = makeGit(tools, workspace, scene.signal)
   const copy = copyPath(workspace, request.name)
-  const made = await git.script(workspace, copyScript, [copy, tree, ...installed])
-  if (made?.exit_code !== 0) return work(place)
+  const source = request.tree ?? request.directory ?? workspace
+  const made = await git.script(workspace, copyScript, [source, copy, ...installed])
+  const tree = made?.stdout.trim()
+  if (made?.exit_code !== 0 || tree === undefined) return work(await placeIn(tools, scene, workspace, request))
+  const place: ProofPlace = { ...placeOf(git, scene, workspace, request, { tree }), directory: copy, copy }
   try {
-    return await work({ ...place, directory: copy })
+    return await work(place)
   } finally {
-    await removeCopy(git, workspace, request.name)
+    // A check that was cut off leaves the copy for its next run, which replaces it.
+    if (place.copy !== undefined) await git.script(workspace, removeScript, [copy]).catch(() => undefined)
   }
-}
-
-const removeCopy = async (git: Git, workspace: string, name: string): Promise<void> => {
-  // A check that was cut off leaves the copy for its next run, which replaces it.
-  await git.script(workspace, removeScript, [copyPath(workspace, name)]).catch(() => undefined)
 }

@@ -11,6 +11,8 @@ export interface Scene {
   readonly state: ConversationState
   readonly plan: PlanState
   readonly signal: AbortSignal
+  /** How the workspace stood after the newest merge, also of one that is not on record yet. */
+  readonly workspaceNow: { tree?: string }
   /** One after another: each starts from what the one before it left of the repository. */
   readonly alone: <A>(work: () => Promise<A>) => Promise<A>
 }

@@ -8,21 +8,22 @@ import type { AutonomyCommand } from "../machine/table/Autonomy.ts"
 import { agentOf, isAlive } from "../machine/view/Select.ts"
 import type { PlanWork } from "../machine/work/PlanWork.ts"
 import type { AgentId } from "../rune/Ids.ts"
-import type { Evidence } from "../rune/kinds/evidence.ts"
+import type { Evidence, EvidenceSpec } from "../rune/kinds/evidence.ts"
 import type { SuspendCause } from "../rune/kinds/plan.ts"
 import type { ErrorInfo } from "../rune/kinds/shared.ts"
 import { protectionOf } from "./Demands.ts"
 import { askedOf, checkEvidence } from "./Evidence.ts"
 import { denialOf } from "./evidence/Run.ts"
 import { modelText } from "./evidence/Spec.ts"
-import { modelOf } from "./GoalContext.ts"
+import { modelOf, planOf } from "./GoalContext.ts"
 import { limits } from "./GoalLimits.ts"
 import { lastAnswer } from "./LastAnswer.ts"
 import * as Prompts from "./Prompts.ts"
 import { type ProofPlace, placeIn, withCleanCopy } from "./ProofPlace.ts"
 import { advance, failure, gitIn, type Scene, workspaceIn, worktreesIn } from "./Scene.ts"
 import { agentPrefix } from "./WorktreeJanitor.ts"
-import { mergeWorktree, type Opened, openWorktree, sweepWorktrees, worktreePath } from "./Worktrees.ts"
+import { type Conflict, mergeWorktree } from "./WorktreeMerge.ts"
+import { type Opened, openWorktree, type Sweep, sweepWorktrees, worktreePath } from "./Worktrees.ts"
 
 type Of<Tag extends PlanWork["_tag"]> = Extract<PlanWork, { readonly _tag: Tag }>
 
@@ -35,6 +36,10 @@ interface Ending {
   readonly result: string
   readonly evidence: ReadonlyArray<Evidence>
   readonly error?: ErrorInfo
+  /** Why it could not be merged, and what its worker now has. */
+  readonly conflict?: Conflict
+  /** The files of the workspace with its work in them. */
+  readonly tree?: string
 }
 
 export const agentBudget = (plan: PlanState) => plan.options.task_budget ?? limits.agentBudget
@@ -42,21 +47,27 @@ export const agentBudget = (plan: PlanState) => plan.options.task_budget ?? limi
 /** Workers whose place is being made and whose task is not yet on record as theirs. */
 export type Opening = Set<AgentId>
 
-/** Removes worktrees that nobody works in any more; those of a task whose end is not on record are kept. */
+/** Worktrees that nobody works in any more go; those of a task whose end is not on record stay. */
+const sweepOf = ({ context, plan }: Scene, opening: Opening): Sweep => {
+  // Others may have begun, and ended, since this step was listed.
+  const { tasks } = planOf(context.conversation.state(), plan.plan_id) ?? plan
+  const working = [...opening, ...tasks.filter(isActive).flatMap((one) => one.agent_id ?? [])]
+  return { prefix: agentPrefix(plan.plan_id), working: [...new Set(working)] }
+}
+
 export const sweep = async (scene: Scene, opening: Opening): Promise<void> => {
   const workspace = worktreesIn(scene)
   if (workspace === undefined) return
-  const { plan } = scene
-  const kept = [...opening, ...plan.tasks.filter(isActive).flatMap((one) => one.agent_id ?? [])]
-  const prefix = agentPrefix(plan.plan_id)
-  await scene.alone(() => sweepWorktrees(gitIn(scene, workspace), workspace, prefix, kept))
+  await scene.alone(() => {
+    const { prefix, working } = sweepOf(scene, opening)
+    return sweepWorktrees(gitIn(scene, workspace), workspace, prefix, working)
+  })
 }
 
 const placeFor = async (scene: Scene, agentId: AgentId, opening: Opening): Promise<Opened | Here> => {
   const workspace = worktreesIn(scene)
   if (workspace === undefined) return { _tag: "Here" }
-  await sweep(scene, opening)
-  return scene.alone(() => openWorktree(gitIn(scene, workspace), workspace, agentId))
+  return scene.alone(() => openWorktree(gitIn(scene, workspace), workspace, agentId, sweepOf(scene, opening)))
 }
 
 const suspension = (plan: PlanState, cause: SuspendCause, what: string, message: string): AutonomyCommand => ({
@@ -112,30 +123,42 @@ export const settle = async (scene: Scene, work: Of<"SettleTask">): Promise<void
   const { agent_id: agentId } = task
   const ending = await endingOf(scene, task, agentId)
   if (signal.aborted) return
-  const [step, ...also] = settlement(plan, task, ending)
-  await advance(scene, step, { ...(also.length === 0 ? {} : { also }), dismiss: [agentId] })
+  const { dismiss = true, say, steps } = settlement(plan, task, agentId, ending)
+  const [step, ...also] = steps
+  await advance(scene, step, {
+    ...(also.length === 0 ? {} : { also }),
+    ...(say === undefined ? {} : { say: { agent_id: agentId, content: say } }),
+    ...(dismiss ? { dismiss: [agentId] } : {})
+  })
 }
 
-/** Attempts that ended with this code in a row, through no fault of theirs. */
-const inRow = ({ tries }: TaskState, code: string): number => {
-  const other = tries.findLastIndex((one) => one.code !== code)
-  return tries.length - 1 - other
+interface Settlement {
+  readonly steps: readonly [AutonomyCommand, ...ReadonlyArray<AutonomyCommand>]
+  /** Told to the worker, who goes on. */
+  readonly say?: string
+  /** Its worker is no longer needed; it is unless told. */
+  readonly dismiss?: boolean
 }
 
-/** What an end means: done, failed, or an attempt that does not count. */
-const settlement = (
-  plan: PlanState,
-  task: TaskState,
-  { error, evidence, result }: Ending
-): readonly [AutonomyCommand, ...ReadonlyArray<AutonomyCommand>] => {
+/** What an end means: done, failed, back with its worker, or an attempt that does not count. */
+const settlement = (plan: PlanState, task: TaskState, agentId: AgentId, ending: Ending): Settlement => {
+  const { conflict, error, evidence, result, tree } = ending
   const ids = { plan_id: plan.plan_id, task_id: task.task.task_id }
-  if (error === undefined) return [{ _tag: "CompleteTask", payload: { ...ids, result, evidence } }]
+  if (error === undefined) {
+    const payload = { ...ids, result, evidence, ...(tree === undefined ? {} : { tree }) }
+    return { steps: [{ _tag: "CompleteTask", payload }] }
+  }
   const cause = causeOf(error.code)
-  if (cause === undefined) return [{ _tag: "FailTask", payload: { ...ids, attempt: task.attempts, error, evidence } }]
-  const released: AutonomyCommand = { _tag: "ReleaseTask", payload: { ...ids, error } }
-  // Done again on top of the others' work, until it is plain that this does not lead anywhere.
-  const isRepeated = cause === "merge" && inRow(task, error.code) < machineLimits.mergesAgainMax
-  return isRepeated ? [released] : [released, suspension(plan, cause, `task ${ids.task_id}`, error.message)]
+  if (cause === undefined)
+    return { steps: [{ _tag: "FailTask", payload: { ...ids, attempt: task.attempts, error, evidence } }] }
+  if (conflict !== undefined && task.returns < machineLimits.mergesAgainMax) {
+    const back: AutonomyCommand = { _tag: "ReturnTask", payload: { ...ids, agent_id: agentId, error } }
+    return { steps: [back], say: Prompts.mergePrompt(task, conflict), dismiss: false }
+  }
+  const asked = suspension(plan, cause, `task ${ids.task_id}`, error.message)
+  // The work is there: its checks and its merge are made again when the goal is resumed.
+  if (evidence.length > 0) return { steps: [asked], dismiss: false }
+  return { steps: [{ _tag: "ReleaseTask", payload: { ...ids, error } }, asked] }
 }
 
 /** What came of a task: by the end of its worker, by its evidence, and by the merge of its worktree. */
@@ -178,21 +201,58 @@ const judged = async (
     })
     return { result, evidence, error: evidenceError(failed, isDenied ? "evidence_denied" : "evidence_failed") }
   }
-  const error = await merge(scene, agentId, place.standing?.tree)
-  return error === undefined ? { result, evidence } : { result, evidence, error }
+  return { result, evidence, ...(await merge(scene, agentId, place)) }
 }
 
-const checksOf = (task: TaskState, plan: PlanState) => [...askedOf(task), ...protectionOf(plan)]
+/** What it has to show, what it broke when it was done before, and what the person protects. */
+const checksOf = (task: TaskState, plan: PlanState) => [
+  ...askedOf(task),
+  ...(task.regressions as ReadonlyArray<EvidenceSpec>).map((spec) => ({ spec })),
+  ...protectionOf(plan)
+]
 
-const merge = async (scene: Scene, agentId: AgentId, tree: string | undefined): Promise<ErrorInfo | undefined> => {
+/** How the workspace stood after the newest merge of this plan. */
+const lastTree = ({ tasks }: PlanState): string | undefined => {
+  const merged = tasks.filter((one) => one.completed_event_id !== null && one.tree !== null)
+  const [newest] = merged.toSorted((left, right) => (right.completed_event_id ?? 0) - (left.completed_event_id ?? 0))
+  return newest?.tree ?? undefined
+}
+
+/** What conflicts and differs from the newest merge, a person changed. */
+const merge = async (
+  scene: Scene,
+  agentId: AgentId,
+  place: ProofPlace
+): Promise<Pick<Ending, "conflict" | "error" | "tree">> => {
+  const tree = place.standing?.tree
   const workspace = worktreesIn(scene)
-  if (workspace === undefined) return undefined
-  if (tree === undefined) return failure("merge_failed", "the worktree is gone")
-  const merged = await scene.alone(() => mergeWorktree(gitIn(scene, workspace), workspace, agentId, tree))
-  if (merged._tag === "Merged") return undefined
-  if (merged._tag === "Failed") return failure("merge_failed", `the work could not be merged: ${merged.reason}`)
-  const message = `others changed the same lines meanwhile in ${merged.files.join(", ")}; do it again on top of theirs`
-  return failure("merge_conflict", message, { files: merged.files })
+  if (workspace === undefined) return tree === undefined ? {} : { tree }
+  if (tree === undefined) return { error: failure("merge_failed", "the worktree is gone") }
+  const merged = await scene.alone(async () => {
+    const known = scene.workspaceNow.tree ?? lastTree(scene.plan)
+    const outcome = await mergeWorktree(gitIn(scene, workspace), workspace, agentId, {
+      taken: tree,
+      ...(known === undefined ? {} : { known }),
+      ...(place.copy === undefined ? {} : { copy: place.copy })
+    })
+    if (outcome._tag === "Merged") scene.workspaceNow.tree = outcome.tree
+    return outcome
+  })
+  place.copy = undefined
+  if (merged._tag === "Merged") return { tree: merged.tree }
+  if (merged._tag === "Failed")
+    return { error: failure("merge_failed", `the work could not be merged: ${merged.reason}`) }
+  return { conflict: merged, error: failure("merge_conflict", conflictText(merged), { files: merged.files }) }
+}
+
+const conflictText = ({ files, persons }: Conflict): string => {
+  const others = files.filter((file) => !persons.includes(file))
+  return [
+    others.length === 0 ? "" : `others changed the same lines meanwhile in ${others.join(", ")}`,
+    persons.length === 0 ? "" : `the person changed ${persons.join(", ")} meanwhile, and that stands`
+  ]
+    .filter((part) => part !== "")
+    .join("; ")
 }
 
 const evidenceError = (failed: ReadonlyArray<Evidence>, code: "evidence_denied" | "evidence_failed"): ErrorInfo => {

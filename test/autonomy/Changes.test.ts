@@ -11,7 +11,8 @@ import type { Tools } from "#src/autonomy/GoalContext.ts"
 import { limits } from "#src/autonomy/GoalLimits.ts"
 import { planPrompt, taskPrompt } from "#src/autonomy/Prompts.ts"
 import { goalMet } from "#src/autonomy/Summary.ts"
-import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
+import { mergeWorktree } from "#src/autonomy/WorktreeMerge.ts"
+import { openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
 import type { ConversationState, PlanState } from "#src/machine/State.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import type { EvidenceSpec } from "#src/rune/kinds/evidence.ts"
@@ -115,7 +116,7 @@ describe("a repository that names programs", () => {
     expect(await openWorktree(git, workspace, agent)).toMatchObject({ _tag: "Opened" })
     writeFileSync(join(worktreePath(workspace, agent), "a.txt"), "theirs\n")
     writeFileSync(join(workspace, "a.txt"), "ours\n")
-    expect(await mergeWorktree(git, workspace, agent)).toEqual({ _tag: "Conflict", files: ["a.txt"] })
+    expect(await mergeWorktree(git, workspace, agent)).toMatchObject({ _tag: "Conflict", files: ["a.txt"] })
     await sweepWorktrees(git, workspace, "agt_", [])
     expect(existsSync(mark)).toBe(false)
   })

@@ -5,13 +5,17 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
-import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
+import { mergeWorktree } from "#src/autonomy/WorktreeMerge.ts"
+import { openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
+import { limits as machineLimits } from "#src/machine/MachineLimits.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
-import { goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"
+import { fileTools } from "../support/autonomy/fileTools.ts"
+import { type Goal, goalEnd, goalWorld, submitGoal } from "../support/autonomy/goals.ts"
 import { TestRunner } from "../support/autonomy/TestRunner.ts"
 import { gitWorkspace, useWorkspaces } from "../support/autonomy/workplace.ts"
 import { say, scenarios, use } from "../support/runtime/scenarios.ts"
+import { effectTool } from "../support/runtime/tools.ts"
 import { useWorlds } from "../support/runtime/World.ts"
 
 const worlds = useWorlds()
@@ -39,11 +43,11 @@ describe("a worktree", () => {
     expect(readFileSync(join(worktreePath(workspace, ann), "b.txt"), "utf8")).toBe("b, not committed\n")
     writeFileSync(join(worktreePath(workspace, ann), "a.txt"), "ONE\ntwo\nthree\n")
     writeFileSync(join(worktreePath(workspace, ann), "new.bin"), Buffer.from([0, 255, 1]))
-    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, ann)).toMatchObject({ _tag: "Merged" })
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
     expect([...readFileSync(join(workspace, "new.bin"))]).toEqual([0, 255, 1])
     // A crash after the merge and before its record: merging again changes nothing.
-    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, ann)).toMatchObject({ _tag: "Merged" })
     await sweepWorktrees(own, workspace, "agt_ann", [])
     expect([git(workspace, "rev-parse", "HEAD"), git(workspace, "status", "--porcelain", "b.txt")]).toEqual(before)
     expect(git(workspace, "for-each-ref", "refs/echs")).toBe("")
@@ -130,12 +134,15 @@ describe("a worktree", () => {
     for (const agent of [ann, bob]) await openWorktree(own, workspace, agent)
     writeFileSync(join(worktreePath(workspace, ann), "a.txt"), "ONE\ntwo\nthree\n")
     writeFileSync(join(worktreePath(workspace, bob), "b.txt"), "bob\n")
-    expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
-    expect(await mergeWorktree(own, workspace, bob)).toEqual({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, ann)).toMatchObject({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, bob)).toMatchObject({ _tag: "Merged" })
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
     expect(readFileSync(join(workspace, "b.txt"), "utf8")).toBe("bob\n")
     writeFileSync(join(worktreePath(workspace, bob), "a.txt"), "uno\ntwo\nthree\n")
-    expect(await mergeWorktree(own, workspace, bob)).toEqual({ _tag: "Conflict", files: ["a.txt"] })
+    expect(await mergeWorktree(own, workspace, bob)).toEqual({
+      ...{ _tag: "Conflict", files: ["a.txt"], persons: ["a.txt"] },
+      lost: expect.stringContaining("+uno")
+    })
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ONE\ntwo\nthree\n")
   })
 
@@ -145,7 +152,7 @@ describe("a worktree", () => {
     await openWorktree(own, workspace, ann)
     for (const word of ["uno", "due", "tre", "sei"]) {
       writeFileSync(join(worktreePath(workspace, ann), "a.txt"), `${word}\ntwo\nthree\n`)
-      expect(await mergeWorktree(own, workspace, ann)).toEqual({ _tag: "Merged" })
+      expect(await mergeWorktree(own, workspace, ann)).toMatchObject({ _tag: "Merged" })
       expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe(`${word}\ntwo\nthree\n`)
       writeFileSync(join(workspace, "a.txt"), "one\ntwo\nthree\n")
     }
@@ -180,33 +187,106 @@ describe("a goal with worktrees", () => {
     expect(git(workspace, "worktree", "list").trim().split("\n")).toHaveLength(1)
   })
 
-  it("has work that conflicts done again on top of the other, with the names of the files, at no attempt", async () => {
+  const write = (content: string) => use("write_file", { path: "a.txt", content })
+  const when = (input: string, step: number) => ({ role: "worker", input, step })
+  const planOf = (...ids: ReadonlyArray<string>) => {
+    const evidence = (id: string) => [{ type: "command", command: ["grep", "-q", id, "a.txt"] }]
+    const tasks = ids.map((id) => ({ id, title: id, instructions: id, evidence: evidence(id) }))
+    return { when: { role: "orchestrator" }, play: [use("submit_plan", { tasks })] }
+  }
+  const done = { when: { role: "worker" }, play: [say("done")] }
+  const passes = { when: { role: "critic" }, play: [use("submit_review", { verdict: "pass" })] }
+  /** What was read, as the models were told. */
+  const readIn = ({ talk }: Goal): ReadonlyArray<string> =>
+    talk
+      .of("tool.result")
+      .flatMap(({ payload }) => (payload.output?.includes("three") === true ? [payload.output] : []))
+
+  it("has work that conflicts brought together by its own worker, who has both sides, at no attempt", async () => {
     const workspace = repository()
-    const task = (id: string) => ({
-      id,
-      title: id,
-      instructions: id,
-      evidence: [{ type: "command", command: ["grep", "-q", id, "a.txt"] }]
-    })
-    const write = (content: string) => use("write_file", { path: "a.txt", content })
-    const when = (input: string, step: number) => ({ role: "worker", input, step })
     const conflict = scenarios({
       conflict: [
-        { when: { role: "orchestrator" }, play: [use("submit_plan", { tasks: [task("ann"), task("bob")] })] },
-        { when: when("others changed the same lines", 1), play: [write("ann\nbob\nthree\n")] },
+        planOf("ann", "bob"),
+        { when: when("could not be merged", 1), play: [use("read_file", { path: "a.txt" })] },
+        { when: when("could not be merged", 2), play: [write("ann\nbob\nthree\n")] },
         { when: when("^Task ann", 1), play: [write("ann\ntwo\nthree\n")] },
         { when: when("^Task bob", 1), play: [write("bob\ntwo\nthree\n")] },
-        { when: { role: "worker" }, play: [say("done")] },
-        { when: { role: "critic" }, play: [use("submit_review", { verdict: "pass" })] }
+        done,
+        passes
       ]
     })
     const world = await worlds.open(goalWorld({ scenarios: conflict }))
     const goal = await submitGoal(world, { model: "scripted/conflict", workspace, options: { worktrees: true } })
     expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
     expect(goal.talk.of("plan.task_failed")).toEqual([])
-    const released = goal.talk.of("plan.task_released")
-    expect(released).toHaveLength(1)
-    expect(released[0]?.payload.error).toMatchObject({ code: "merge_conflict", data: { files: ["a.txt"] } })
+    expect(goal.talk.of("plan.task_released")).toEqual([])
+    const [returned, ...more] = goal.talk.of("plan.task_returned")
+    expect(more).toEqual([])
+    expect(returned?.payload.error).toMatchObject({ code: "merge_conflict", data: { files: ["a.txt"] } })
+    expect(goal.talk.of("plan.task_assigned")).toHaveLength(2)
+    const [seen] = readIn(goal)
+    expect(seen).toMatch(/<<<<<<< [0-9a-f]+\n(ann|bob)\n=======\n(ann|bob)\n>>>>>>> [0-9a-f]+\ntwo\nthree\n/)
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\nthree\n")
+    expect(goal.talk.of("plan.task_completed").map(({ payload }) => payload.tree)).toEqual([
+      expect.stringMatching(/^[0-9a-f]{40}$/),
+      expect.stringMatching(/^[0-9a-f]{40}$/)
+    ])
+  })
+
+  it("lets a change of the person stand, and tells the worker what it had done there", async () => {
+    const workspace = repository()
+    const story = scenarios({
+      person: [
+        planOf("ann"),
+        { when: when("could not be merged", 1), play: [use("read_file", { path: "a.txt" })] },
+        { when: when("could not be merged", 2), play: [write("person\nann\nthree\n")] },
+        { when: when("^Task ann", 1), play: [write("ann\ntwo\nthree\n")] },
+        { when: when("^Task ann", 2), play: [use("person_writes", {})] },
+        done,
+        passes
+      ]
+    })
+    const person = effectTool("person_writes", async () => {
+      writeFileSync(join(workspace, "a.txt"), "person\ntwo\nthree\n")
+      return "typing"
+    })
+    const world = await worlds.open(goalWorld({ scenarios: story, tools: [...fileTools, person] }))
+    const goal = await submitGoal(world, { model: "scripted/person", workspace, options: { worktrees: true } })
+    expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+    const [returned] = goal.talk.of("plan.task_returned")
+    expect(returned?.payload.error.message).toBe("the person changed a.txt meanwhile, and that stands")
+    expect(readIn(goal)).toEqual(["person\ntwo\nthree\n"])
+    const told = goal.talk.runes.map(({ payload }) => JSON.stringify(payload))
+    expect(told.find((text) => text.includes("passed its checks and could not be merged"))).toMatch(
+      /You had done this:.*\+ann/
+    )
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("person\nann\nthree\n")
+  })
+
+  it("asks a person when its worker leaves both sides as they are, and has lost nothing when it is resumed", async () => {
+    const workspace = repository()
+    const lazy = scenarios({
+      lazy: [
+        planOf("ann", "bob"),
+        { when: when("could not be merged", 1), play: [say("looks fine")] },
+        { when: when("^Task ann", 1), play: [write("ann\ntwo\nthree\n")] },
+        { when: when("^Task bob", 1), play: [write("bob\ntwo\nthree\n")] },
+        done,
+        passes
+      ]
+    })
+    const world = await worlds.open(goalWorld({ scenarios: lazy }))
+    const goal = await submitGoal(world, { model: "scripted/lazy", workspace, options: { worktrees: true } })
+    const suspended = (await goal.talk.until("plan.suspended"))?.payload
+    expect(suspended).toMatchObject({ cause: "merge", question: expect.stringContaining("a.txt") })
+    expect(goal.talk.of("plan.task_returned")).toHaveLength(machineLimits.mergesAgainMax)
+    expect(goal.talk.of("plan.task_failed")).toEqual([])
+    const worker = (await goal.talk.state()).plan?.tasks.find((one) => one.status === "running")?.agent_id ?? ann
+    // The person does what the worker did not.
+    writeFileSync(join(worktreePath(workspace, worker), "a.txt"), "ann\nbob\nthree\n")
+    await goal.talk.submit({ _tag: "ResumeGoal", plan_id: goal.planId, reason: "merged by hand" })
+    expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+    expect(goal.talk.of("plan.task_assigned")).toHaveLength(2)
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\nthree\n")
   })
 

@@ -6,7 +6,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { basename, dirname, join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { makeGit } from "#src/autonomy/Git.ts"
-import { mergeWorktree, openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
+import { mergeWorktree } from "#src/autonomy/WorktreeMerge.ts"
+import { openWorktree, sweepWorktrees, worktreePath } from "#src/autonomy/Worktrees.ts"
 import type { AgentId } from "#src/rune/Ids.ts"
 import type { ProcessEnded } from "#src/sandbox/process/ProcessPort.ts"
 import { builtinTools } from "#src/tool/builtin/Builtin.ts"
@@ -227,7 +228,7 @@ describe.each(Object.entries(layouts))("in %s", (name, make) => {
     expect(await callTool(place, "git_commit", { message: "there", all: true })).toMatchObject({ status: "success" })
     // Commands of workers are merged by files: git is not theirs.
     expect((await bash(place, "git log")).exit_code).not.toBe(0)
-    expect(await mergeWorktree(own, workspace, agent)).toEqual({ _tag: "Merged" })
+    expect(await mergeWorktree(own, workspace, agent)).toMatchObject({ _tag: "Merged" })
     expect(readFileSync(join(workspace, "b.txt"), "utf8")).toBe("by a worker\n")
     expect(await sweepWorktrees(own, workspace, "agt_", [])).toEqual({ kept: [], left: [] })
     expect(git(workspace, "ls-files", "--stage")).toBe(index)

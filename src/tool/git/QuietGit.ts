@@ -1,10 +1,11 @@
 // The one way in which this program runs git: in the sandbox, so that nothing but git runs. Hooks, monitors, pagers,
 // editors, signing programs, external diffs, filters and whatever else the settings of a repository could start are
 // switched off; git is given no way to start a git in a submodule; what only reads may not write.
+import { createHash } from "node:crypto"
 import type { ProcessEnded, ProcessPort, ProcessRequest } from "../../sandbox/process/ProcessPort.ts"
 import { GitRefused } from "./GitErrors.ts"
 import { gitLimits } from "./GitLimits.ts"
-import { gitAlone, prelude } from "./Scripts.ts"
+import { changedSettings, gitAlone, prelude, sameSettings } from "./Scripts.ts"
 import {
   asEnvironment,
   checkTaken,
@@ -76,17 +77,26 @@ export const failed = (command: string, { end, exit_code, stderr, stdout }: Proc
   return new GitRefused("git_failed", `git ${command}: ${why}`)
 }
 
+/** Settings as they were seen, with a mark of all of them. */
+export interface SeenSettings {
+  readonly settings: ReadonlyMap<string, string>
+  readonly mark: string
+}
+
 /** A directory whose settings were looked at and made harmless. */
 export class QuietGit {
   readonly settings: ReadonlyMap<string, string>
+  /** To be handed to `seen`. */
+  readonly mark: string
   private readonly processes: RunProcess
   private readonly place: GitPlace
   private readonly overrides: ReadonlyArray<Setting>
 
-  private constructor(processes: RunProcess, place: GitPlace, settings: ReadonlyMap<string, string>) {
+  private constructor(processes: RunProcess, place: GitPlace, { mark, settings }: SeenSettings) {
     this.processes = processes
     this.place = place
     this.settings = settings
+    this.mark = mark
     this.overrides = harmless(settings)
   }
 
@@ -98,7 +108,12 @@ export class QuietGit {
     if (listed.overflow !== undefined) throw new GitRefused("git_failed", "the repository has too many settings")
     const settings = settingsIn(listed.stdout)
     checkTaken(settings)
-    return new QuietGit(processes, place, settings)
+    return new QuietGit(processes, place, { settings, mark: createHash("sha256").update(listed.stdout).digest("hex") })
+  }
+
+  /** With settings that were looked at before: only for `scriptIfSame`, which finds out whether they still hold. */
+  static seen(processes: RunProcess, place: GitPlace, seen: SeenSettings): QuietGit {
+    return new QuietGit(processes, place, seen)
   }
 
   /** Runs git, and tells how it ended. */
@@ -111,6 +126,18 @@ export class QuietGit {
   /** Runs a shell script whose `$1`, `$2`, … are the arguments, with `git` and `stage` of the prelude. */
   script(text: string, args: ReadonlyArray<string>, request: GitRequest = {}): Promise<ProcessEnded> {
     return this.start(shell(`${prelude}\n${text}`, args), request)
+  }
+
+  /** The same in one start of a sandbox, and nothing when the settings are no longer those that were looked at. */
+  async scriptIfSame(
+    text: string,
+    args: ReadonlyArray<string>,
+    request: GitRequest = {}
+  ): Promise<ProcessEnded | undefined> {
+    const environment = { ...request.environment, ECHS_SETTINGS: this.mark, ECHS_SWITCHED_OFF: `${switchedOff.length}` }
+    const script = `${prelude}\n${sameSettings}\n${text}`
+    const ended = await this.start(shell(script, args), { ...request, environment })
+    return ended.exit_code === changedSettings ? undefined : ended
   }
 
   private start(argv: ReadonlyArray<string>, request: GitRequest): Promise<ProcessEnded> {

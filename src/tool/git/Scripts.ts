@@ -40,3 +40,12 @@ stage() {
   echs_links "$@" | git update-index -z --add --remove --stdin
 }
 `
+
+/** Exit code of a script that found other settings than those that were looked at. */
+export const changedSettings = 90
+
+/** Goes no further unless the settings, with those switched off that are so for whoever looked, are the same. */
+export const sameSettings = `
+echs_listed=$(GIT_CONFIG_COUNT=$ECHS_SWITCHED_OFF; export GIT_CONFIG_COUNT; git config --list --includes -z | sha256sum)
+[ "\${echs_listed%% *}" = "$ECHS_SETTINGS" ] || exit ${changedSettings}
+`

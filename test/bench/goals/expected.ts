@@ -3,7 +3,14 @@ import type { Cast } from "./pursuit.ts"
 
 const met = ["met"]
 /** Work that does not pass its checks: the critic and the server do not let it through. */
-const unmended = ["verdict_ping_pong", "iterations_exhausted", "unresolvable", "critic_silent"]
+const unmended = [
+  "verdict_ping_pong",
+  "iterations_exhausted",
+  "unresolvable",
+  "critic_silent",
+  "no_progress",
+  "reviews_refused"
+]
 
 /** Planners whose checks would show nothing: a person is asked, unless the person's own checks show it. */
 const shownByPerson = new Set(["checks what is there", "checks nothing"])

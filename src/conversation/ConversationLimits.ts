@@ -17,6 +17,8 @@ export const limits = {
   residentMax: 10_000,
   /** Conversations whose runes are counted for the figures of a stretch of time. */
   windowConversationsMax: 1_000,
+  /** Models and workspaces that the figures of a stretch of time list. */
+  windowSharesMax: 20,
   /** Conversations and runes that a policy is tried on, the newest first; no further conversation is begun beyond either. */
   replayConversationsMax: 500,
   replayRunesMax: 200_000,

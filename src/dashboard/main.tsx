@@ -14,13 +14,16 @@ import { Goals } from "./view/Goals.tsx"
 import { Inbox } from "./view/Inbox.tsx"
 import { followKeyboard } from "./view/Keyboard.ts"
 import { Keys } from "./view/Keys.tsx"
-import { Overview } from "./view/Overview.tsx"
-import { Policy } from "./view/Policy.tsx"
+import { lazy } from "./view/Lazy.tsx"
 import { Shell } from "./view/Shell.tsx"
 import { SignIn } from "./view/SignIn.tsx"
 import { isWelcome } from "./view/Welcome.tsx"
 
 const isReady = signal(false)
+
+/** Views that are not needed at first are loaded when they are opened. */
+const Overview = lazy(() => import("./view/Overview.tsx").then(({ Overview: found }) => found))
+const Policy = lazy(() => import("./view/Policy.tsx").then(({ Policy: found }) => found))
 
 const online = (): void => {
   isReady.value = true

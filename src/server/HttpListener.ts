@@ -89,6 +89,8 @@ export class HttpListener {
   private readonly sockets: WebSocketServer
   private readonly auth: Auth
   private readonly routes: Http
+  /** What became durable since the start, and how long it took from the making of the first rune of each append. */
+  private readonly committed = { commits: 0, runes: 0, ms: 0 }
   private readonly connections = new Set<Connection>()
   private readonly unknown: UnknownSockets
   private readonly following: Following
@@ -303,7 +305,11 @@ export class HttpListener {
 
   private appended(conversationId: string, runes: ReadonlyArray<AnyRune>): void {
     const first = runes[0]
-    if (first !== undefined) this.allFeed.notice(conversationId, first.event_id)
+    if (first === undefined) return
+    this.committed.commits += 1
+    this.committed.runes += runes.length
+    this.committed.ms += Math.max(0, this.options.nowMs() - first.ts_ms)
+    this.allFeed.notice(conversationId, first.event_id)
   }
 
   private ping(): void {
@@ -379,6 +385,9 @@ export class HttpListener {
       topics: this.topics.size,
       event_streams: this.routes.eventStreams,
       conversations_resident: this.options.services.conversations.resident,
+      runes_total: this.committed.runes,
+      commits_total: this.committed.commits,
+      commit_ms_total: this.committed.ms,
       process_resident_bytes: rss,
       process_heap_bytes: heapUsed,
       ...this.options.figures()

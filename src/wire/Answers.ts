@@ -71,6 +71,10 @@ const told = {
 export const ConversationItem = Struct({
   ...told,
   title: Text,
+  /** Of its root agent. */
+  model: Text,
+  workspace: NullOr(Text),
+  agents_alive: Count,
   forked_from: optional(Text),
   /** There is work that a restart goes on with. */
   unfinished: Schema.Boolean,
@@ -240,6 +244,8 @@ export const AttentionItem = Struct({
 })
 
 /** What happened since a time. */
+const Shares = { input_tokens: Count, output_tokens: Count, usd: Amount, runes: Count }
+
 export const WindowFigures = Struct({
   since_ms: Schema.Int,
   conversations: Count,
@@ -251,6 +257,10 @@ export const WindowFigures = Struct({
   tool_results: Count,
   usage: Struct({ input_tokens: Count, output_tokens: Count, cached_tokens: Count, reasoning_tokens: Count }),
   cost_usd: NullOr(Amount),
+  /** The same usage by day (UTC), by model and by workspace, the most expensive first; `usd` as far as prices are known. */
+  days: List(Struct({ day_ms: Schema.Int, ...Shares })),
+  models: List(Struct({ model: Text, ...Shares })),
+  workspaces: List(Struct({ workspace: Text, ...Shares })),
   /** Conversations that were too many to be counted. */
   left_out: optional(Count)
 })

@@ -331,11 +331,28 @@ describe("the list of conversations", { timeout: 120_000 }, () => {
     const { page } = await open({ hash: "/conversations" })
     await page.getByRole("searchbox", { name: "Search" }).fill("apple")
     await expect.poll(() => page.locator(".conversation-row").count()).toBe(2)
+    const row = page.locator(".conversation-row", { hasText: "apple one" })
+    expect(await row.locator(".model").textContent()).toContain("scripted/talker.json")
+    expect(await row.locator(".place").textContent()).toBe(scene.workspace)
     for (const box of await page.getByRole("checkbox").all()) await box.check()
     await page.getByRole("button", { name: "Close" }).click()
     await page.getByText("2 closed").waitFor()
     const states = await Promise.all(ids.map((id) => scene.client.call("conversation.get", { conversation_id: id })))
     expect(states.map(({ state }) => state)).toEqual(["closed", "closed", "active"])
+  })
+})
+
+describe("the overview", { timeout: 120_000 }, () => {
+  it("draws what was used by day, model and directory", async () => {
+    const id = await create({ title: "used" })
+    await tell(id, "hello")
+    await rune(id, "turn.completed")
+    const { page } = await open({ hash: "/overview" })
+    await page.getByRole("img", { name: "Cost by day" }).waitFor()
+    expect(await page.locator(".day-bars rect").count()).toBe(14)
+    await page.locator('[aria-label="By directory"] .bar-row', { hasText: scene.workspace }).waitFor()
+    await page.locator('[aria-label="By model"] .bar-row').first().waitFor()
+    await page.getByText("Commit latency").waitFor()
   })
 })
 

@@ -15,7 +15,7 @@ import { Scribe } from "../store/support.ts"
 import { always, say, scenarios, step, use } from "../support/runtime/scenarios.ts"
 import { effectTool } from "../support/runtime/tools.ts"
 import { bareRooms, startTestServer } from "../support/server/graph.ts"
-import { Socket } from "../support/server/Socket.ts"
+import { type Json, Socket } from "../support/server/Socket.ts"
 import { useServers } from "../support/server/TestServer.ts"
 import { openStore } from "../support/store/openStore.ts"
 
@@ -315,6 +315,15 @@ describe("figures of a stretch of time", () => {
       connections: 1,
       window: { conversations: 2, turns_completed: 2, turns_failed: 0, runes }
     })
+    const { days, models, usage, workspaces } = all["window"] as {
+      readonly usage: Json
+      readonly [part: string]: unknown
+    }
+    // Every part adds up to the whole; the hour may have a midnight in it.
+    for (const parts of [days, models, workspaces] as ReadonlyArray<ReadonlyArray<Json>>)
+      expect(parts.reduce((sum, part) => sum + Number(part["output_tokens"]), 0)).toBe(usage["output_tokens"])
+    expect((days as ReadonlyArray<Json>).reduce((sum, day) => sum + Number(day["runes"]), 0)).toBe(runes)
+    expect(models).toMatchObject([{ model: "echo" }])
     const one = await socket.ok("stats", { window: "1h", conversation_id: ids[0] })
     expect(one).toMatchObject({ turns: 1, window: { conversations: 1, turns_started: 1 } })
     for (const window of ["", "1", "h", "0m", "-1h", "32d", "1 h"]) {

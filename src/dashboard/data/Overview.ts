@@ -1,6 +1,6 @@
 // Figures of the server, asked for every two seconds while they are looked at, and kept for a few minutes to draw.
 import { signal } from "@preact/signals"
-import type { ConversationItem } from "../../client/Client.ts"
+import type { Answer, ConversationItem } from "../../client/Client.ts"
 import { client, failureText } from "./Connection.ts"
 
 export type Figures = Readonly<Record<string, unknown>>
@@ -11,7 +11,8 @@ export interface Sample {
 }
 
 export const samples = signal<ReadonlyArray<Sample>>([])
-export const day = signal<Figures | undefined>(undefined)
+export type Window = NonNullable<Extract<Answer<"stats">, { readonly turns: number }>["window"]>
+export const day = signal<Window | undefined>(undefined)
 export const recent = signal<ReadonlyArray<ConversationItem>>([])
 export const overviewFailure = signal("")
 
@@ -19,13 +20,23 @@ const everyMs = 2_000
 const kept = 150
 const slowEvery = 10
 
+export const chartDays = 14
+export const fortnight = signal<Window | undefined>(undefined)
+export const serverInfo = signal<Answer<"server.info"> | undefined>(undefined)
+
+const windowOf = async (window: string): Promise<Window> =>
+  ((await client().call("stats", { window })) as { readonly window: Window }).window
+
 const askSlow = async (): Promise<void> => {
-  const [{ items }, stats] = await Promise.all([
+  const [{ items }, today, info] = await Promise.all([
     client().call("conversation.list", { limit: 200 }),
-    client().call("stats", { window: "24h" })
+    windowOf("24h"),
+    client().call("server.info", {})
   ])
   recent.value = items
-  day.value = (stats as Figures)["window"] as Figures
+  day.value = today
+  serverInfo.value = info
+  fortnight.value = await windowOf(`${chartDays}d`)
 }
 
 export const followOverview = (): (() => void) => {

@@ -44,13 +44,20 @@ const Row = ({ at, item }: { readonly item: ConversationItem; readonly at: numbe
         <span class="state">
           <Chip tone={tone} word={word} />
         </span>
-        <span class="title cut">{safeText(item.title) || id}</span>
+        <span class="stack tight cut">
+          <span class="title cut">{safeText(item.title) || id}</span>
+          <span class="quiet small cut place">{safeText(item.workspace ?? "no directory")}</span>
+        </span>
         <span class="labels cut">
           {Object.entries(item.labels).map(([key, value]) => (
             <span class="chip" key={key}>
               {safeText(`${key}=${value}`)}
             </span>
           ))}
+        </span>
+        <span class="quiet small cut model">
+          {safeText(item.model)}
+          {item.agents_alive > 1 ? ` · ${item.agents_alive} agents` : ""}
         </span>
         <span class="number quiet">{shortNumber(item.usage.input_tokens + item.usage.output_tokens)} tok</span>
         <span class="number quiet">{item.usage.usd === null ? "–" : money(item.usage.usd)}</span>

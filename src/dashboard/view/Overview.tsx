@@ -1,12 +1,24 @@
 // The server at a glance: what its conversations do, what the last day came to, how the providers are, and how the server
 // itself is. Charts are drawn from its own figures.
 import { useEffect } from "preact/hooks"
-import { day, type Figures, followOverview, overviewFailure, recent, type Sample, samples } from "../data/Overview.ts"
+import {
+  chartDays,
+  day,
+  type Figures,
+  followOverview,
+  fortnight,
+  overviewFailure,
+  recent,
+  type Sample,
+  samples,
+  serverInfo
+} from "../data/Overview.ts"
 import { addressOf } from "../data/Route.ts"
-import { bytes, duration, money, shortNumber, wholeNumber } from "../state/Format.ts"
+import { bytes, duration, money, plural, shortNumber, wholeNumber } from "../state/Format.ts"
 import { numberOf, objectOf } from "../state/Payload.ts"
 import { safeText } from "../state/Safe.ts"
 import { Banner, Chip, type Tone, toneOfConversation } from "./Bits.tsx"
+import { DayBars, ShareBars } from "./Charts.tsx"
 
 const chart = { width: 240, height: 48 } as const
 
@@ -58,22 +70,33 @@ const perSecond = (all: ReadonlyArray<Sample>, name: string): ReadonlyArray<numb
     return Math.max(0, change / ((sample.atMs - before.atMs) / 1000))
   })
 
+/** The mean of what was added between two samples; the last known one where nothing was. */
+const meanPer = (all: ReadonlyArray<Sample>, sum: string, count: string): ReadonlyArray<number> => {
+  let mean = 0
+  return all.slice(1).map((sample, at) => {
+    const change = (name: string): number => numberOf(sample.figures[name]) - numberOf(all[at]?.figures[name])
+    if (change(count) > 0) mean = change(sum) / change(count)
+    return mean
+  })
+}
+
 const valuesOf = (all: ReadonlyArray<Sample>, name: string): ReadonlyArray<number> =>
   all.map(({ figures }) => numberOf(figures[name]))
 
 const Live = () => {
   const all = samples.value
-  const rates = perSecond(all, "log_batches_total")
+  const rates = perSecond(all, "runes_total")
+  const commits = meanPer(all, "commit_ms_total", "commits_total")
   const last: Figures = all.at(-1)?.figures ?? {}
   return (
     <section class="tiles" aria-label="Server">
-      <Tile name="Commits to the log" now={`${(rates.at(-1) ?? 0).toFixed(1)} /s`} values={rates} />
+      <Tile name="Runes" now={`${(rates.at(-1) ?? 0).toFixed(1)} /s`} values={rates} />
+      <Tile name="Commit latency" now={`${(commits.at(-1) ?? 0).toFixed(1)} ms`} values={commits} />
       <Tile
         name="Memory"
         now={bytes(numberOf(last["process_resident_bytes"]))}
         values={valuesOf(all, "process_resident_bytes")}
       />
-      <Tile name="Connections" now={wholeNumber(numberOf(last["connections"]))} values={valuesOf(all, "connections")} />
       <Tile
         name="Conversations in memory"
         now={`${wholeNumber(numberOf(last["conversations_resident"]))} of ${wholeNumber(numberOf(last["conversations"]))}`}
@@ -120,47 +143,55 @@ const States = () => {
   )
 }
 
-const Spending = () => {
-  const all = [...recent.value]
-    .map((item) => ({ item, tokens: item.usage.input_tokens + item.usage.output_tokens }))
-    .sort((one, other) => (other.item.usage.usd ?? 0) - (one.item.usage.usd ?? 0) || other.tokens - one.tokens)
-    .slice(0, 8)
-  const top = Math.max(1, ...all.map(({ tokens }) => tokens))
+const Charts = () => {
+  const figures = fortnight.value
+  if (figures === undefined) return null
+  const places = figures.workspaces.map(({ workspace, ...share }) => ({ name: workspace || "no directory", share }))
+  const models = figures.models.map(({ model, ...share }) => ({ name: model || "unknown", share }))
   return (
-    <section class="card stack" aria-label="Where the tokens went">
-      <h2>Where the tokens went</h2>
-      <ul class="stack tight">
-        {all.map(({ item, tokens }) => (
-          <li key={item.conversation_id} class="bar-row">
-            <a class="cut" href={addressOf("conversation", item.conversation_id)}>
-              {safeText(item.title) || item.conversation_id}
-            </a>
-            <span class="bar-track" aria-hidden="true">
-              <span style={{ width: `${(tokens / top) * 100}%` }} />
-            </span>
-            <span class="quiet small number">
-              {shortNumber(tokens)} · {item.usage.usd === null ? "–" : money(item.usage.usd)}
-            </span>
-          </li>
-        ))}
-      </ul>
+    <>
+      <section class="card stack wide" aria-label="By day">
+        <h2>Cost by day</h2>
+        <DayBars days={figures.days} count={chartDays} />
+      </section>
+      <section class="card stack" aria-label="By model">
+        <h2>By model, {chartDays} days</h2>
+        <ShareBars items={models.slice(0, 8)} />
+      </section>
+      <section class="card stack" aria-label="By directory">
+        <h2>By directory, {chartDays} days</h2>
+        <ShareBars items={places.slice(0, 8)} />
+      </section>
+    </>
+  )
+}
+
+const Spending = () => {
+  const all = recent.value
+    .map((item) => ({
+      name: item.title || item.conversation_id,
+      href: addressOf("conversation", item.conversation_id),
+      share: { ...item.usage, usd: item.usage.usd ?? 0, runes: item.last_event_id }
+    }))
+    .sort((one, other) => other.share.usd - one.share.usd || other.share.output_tokens - one.share.output_tokens)
+  return (
+    <section class="card stack" aria-label="By conversation">
+      <h2>By conversation</h2>
+      <ShareBars items={all.slice(0, 8)} />
     </section>
   )
 }
 
 const Day = () => {
-  const figures = day.value ?? {}
-  const usage = objectOf(figures["usage"])
+  const figures = day.value
+  if (figures === undefined) return null
   const rows: ReadonlyArray<readonly [string, string]> = [
-    ["cost", money(figures["cost_usd"] as number | null | undefined)],
-    ["tokens in", shortNumber(numberOf(usage["input_tokens"]))],
-    ["tokens out", shortNumber(numberOf(usage["output_tokens"]))],
-    [
-      "turns",
-      `${wholeNumber(numberOf(figures["turns_completed"]))} completed, ${wholeNumber(numberOf(figures["turns_failed"]))} failed`
-    ],
-    ["tool results", wholeNumber(numberOf(figures["tool_results"]))],
-    ["runes", wholeNumber(numberOf(figures["runes"]))]
+    ["cost", money(figures.cost_usd)],
+    ["tokens in", shortNumber(figures.usage.input_tokens)],
+    ["tokens out", shortNumber(figures.usage.output_tokens)],
+    ["turns", `${wholeNumber(figures.turns_completed)} completed, ${wholeNumber(figures.turns_failed)} failed`],
+    ["tool results", wholeNumber(figures.tool_results)],
+    ["runes", wholeNumber(figures.runes)]
   ]
   return (
     <section class="card stack" aria-label="Last 24 hours">
@@ -199,7 +230,38 @@ const Providers = () => {
           )
         })}
       </ul>
-      <p class="quiet small">Up for {duration(numberOf(last["uptime_ms"]))}</p>
+    </section>
+  )
+}
+
+const Server = () => {
+  const info = serverInfo.value
+  const last: Figures = samples.value.at(-1)?.figures ?? {}
+  if (info === undefined) return null
+  const { sandbox } = info
+  return (
+    <section class="card stack" aria-label="This server">
+      <h2>This server</h2>
+      <dl class="facts">
+        <dt>commands run in</dt>
+        <dd>
+          {sandbox === null ? (
+            "no commands here"
+          ) : (
+            <Chip tone={sandbox.contained ? "done" : "failed"} word={safeText(sandbox.level)} />
+          )}
+        </dd>
+        <dt>default model</dt>
+        <dd>{safeText(info.model)}</dd>
+        <dt>journal</dt>
+        <dd>{plural(numberOf(last["log_journal_files"]), "file")}</dd>
+        <dt>connections</dt>
+        <dd>{wholeNumber(numberOf(last["connections"]))}</dd>
+        <dt>up for</dt>
+        <dd>{duration(numberOf(last["uptime_ms"]))}</dd>
+        <dt>version</dt>
+        <dd>{safeText(info.version)}</dd>
+      </dl>
     </section>
   )
 }
@@ -217,8 +279,10 @@ export const Overview = () => {
           <Live />
           <States />
           <Day />
+          <Charts />
           <Spending />
           <Providers />
+          <Server />
         </div>
       </div>
     </section>

@@ -30,6 +30,8 @@ const configure = (row: RowState, config: Partial<ConversationConfig>): void => 
     row.title = cut(config.title, limits.titleCharsMax)
     row.titled = true
   }
+  if (config.model !== undefined) row.model = cut(config.model, limits.labelCharsMax)
+  if (config.workspace !== undefined) row.workspace = cut(config.workspace, limits.titleCharsMax * 8)
   if (config.labels === undefined) return
   row.labels = Object.fromEntries(
     Object.entries(config.labels)
@@ -102,8 +104,9 @@ const handlers: { readonly [K in KindIn<"catalog">]: Handler<K> } = {
   },
   "config.updated": (row, rune) => configure(row, rune.payload.changes),
   "agent.spawning": (row, rune) => {
-    const { agent_id, parent_id } = rune.payload
+    const { agent_id, model, parent_id } = rune.payload
     if (findAgent(row, agent_id) !== undefined) return
+    if (parent_id === undefined) row.model = cut(model, limits.labelCharsMax)
     const fresh = { spawning: true, attached: false, turn: null } as const
     pushBounded(row.agents, { agent_id, root: parent_id === undefined, ...fresh, queued: [] })
   },

@@ -28,6 +28,11 @@ export interface CatalogRow {
   readonly attention: Attention
   readonly turns: number
   readonly usage: ReturnType<typeof shownUsage>
+  /** Of its root agent. */
+  readonly model: string
+  /** Where it works; null where nowhere. */
+  readonly workspace: string | null
+  readonly agents_alive: number
   readonly forked_from?: string
   /** There is work that a restart has to go on with. */
   readonly unfinished: boolean
@@ -67,13 +72,15 @@ export interface RowState {
   view: AttentionView
   turns: number
   usage: MutableTotals
+  model: string
+  workspace: string | null
   forked_from: string | null
   agents: Array<RowAgent>
   plan_open: boolean
 }
 
 /** Raised when the fold changes: rows of another format are folded anew. */
-export const ROW_FORMAT = 3
+export const ROW_FORMAT = 4
 
 export const emptyRow = (conversationId: string): RowState => ({
   format: ROW_FORMAT,
@@ -87,6 +94,8 @@ export const emptyRow = (conversationId: string): RowState => ({
   view: emptyAttention(),
   turns: 0,
   usage: noUsage(),
+  model: "",
+  workspace: null,
   forked_from: null,
   agents: [],
   plan_open: false
@@ -115,6 +124,9 @@ export const rowOf = (row: RowState, damaged?: string): CatalogRow => ({
   attention: row.view.attention,
   turns: row.turns,
   usage: shownUsage(row.usage),
+  model: row.model,
+  workspace: row.workspace,
+  agents_alive: row.agents.length,
   ...(row.forked_from === null ? {} : { forked_from: row.forked_from }),
   unfinished: isUnfinished(row),
   ...(damaged === undefined ? {} : { damaged })

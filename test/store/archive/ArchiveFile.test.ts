@@ -46,7 +46,7 @@ describe("an archive that is well formed", () => {
     await reader.verify()
     expect((await reader.readPage({ after: 0, bytesMax: 1e6 })).frames[0]?.eventId).toBe(1)
     expect(rowIn(reader.manifest)).toEqual(emptyRow(id))
-    expect(rowIn({ ...reader.manifest, row: { ...emptyRow(id), format: 0 as 3 } })).toBeUndefined()
+    expect(rowIn({ ...reader.manifest, row: { ...emptyRow(id), format: 0 as 4 } })).toBeUndefined()
   })
 
   it.each<readonly [string, (manifest: Manifest) => Manifest, RegExp]>([

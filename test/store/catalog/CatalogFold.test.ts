@@ -72,6 +72,9 @@ describe("the row of a conversation", () => {
       if (shown.usd === null) expect(row.usage.usd).toBeNull()
       else expect(row.usage.usd).toBeCloseTo(shown.usd)
       expect({ ...row.usage, usd: 0 }, part.at(-1)?.kind).toEqual({ ...shown, usd: 0 })
+      const root = state.agents.find(({ agent_id }) => agent_id === state.session.root_agent_id)
+      expect(row.workspace).toBe(state.session.config.workspace ?? null)
+      if (root !== undefined) expect(row.model).toBe(root.model)
       const isWorking = state.agents.some(({ status, turn }) => turn !== null || status === "spawning")
       if (row.state === "active") expect(row.unfinished, part.at(-1)?.kind).toBe(isWorking)
     }

@@ -116,6 +116,9 @@ describe("a listing", () => {
       attention: "idle",
       turns: 0,
       usage: { input_tokens: 0, output_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, usd: 0 },
+      model: "",
+      workspace: null,
+      agents_alive: 0,
       unfinished: false
     })
     expect(items[0]).toMatchObject({ damaged: "torn" })

@@ -39,10 +39,7 @@ export class ServerHooks extends Context.Service<
         const { lifecycle } = yield* ServerHooks
         const conversations = yield* ConversationAccess
         if (lifecycle === undefined) return
-        const telling = yield* Effect.acquireRelease(
-          Effect.sync(() => lifecycle(conversations)),
-          (opened) => Effect.promise(() => opened.close())
-        )
+        const telling = yield* lifecycle(conversations)
         yield* DurableNotices.listen({ name: "hooks", appended: (_conversationId, runes) => telling.notice(runes) })
       })
     )

@@ -1,5 +1,7 @@
 // All of hooks as one: what a turn goes through, what is asked before a call and before a message, and what is told
 // afterwards. Everything they touch (files, programs, variables) is given to them.
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { HookFiles, type HookFilesOptions } from "./HookFiles.ts"
 import type { HookPort } from "./HookPort.ts"
 import { type HookConversations, HookLifecycle } from "./Lifecycle.ts"
@@ -22,7 +24,7 @@ export interface Hooks {
   /** For the door, before a message is taken. */
   readonly beforePrompt: PreHooks["beforePrompt"]
   /** Hooks that are told when something has happened in these conversations. */
-  readonly lifecycle: (conversations: HookConversations) => HookLifecycle
+  readonly lifecycle: (conversations: HookConversations) => Effect.Effect<HookLifecycle, never, Scope.Scope>
 }
 
 export const makeHooks = (options: HooksOptions): Hooks => {
@@ -35,6 +37,6 @@ export const makeHooks = (options: HooksOptions): Hooks => {
     port: new PostTools(library, options, enter),
     preToolUse: gate.preToolUse,
     beforePrompt: gate.beforePrompt,
-    lifecycle: (conversations) => new HookLifecycle({ ...options, library, conversations, enter })
+    lifecycle: (conversations) => HookLifecycle.make({ ...options, library, conversations, enter })
   }
 }

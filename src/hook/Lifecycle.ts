@@ -1,8 +1,11 @@
 // Hooks that are told when something has happened: a turn ended, a question waits for a person, the conversation is
 // over. They run beside the conversation and hold nothing up. One of Stop may send the agent back to work with a message,
 // a few times in a row at most.
-
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { RuntimeClosed } from "../contract/CommandErrors.ts"
+import { settled } from "../contract/Settled.ts"
+import { type RunFork, scopedFork } from "../contract/Timers.ts"
 import type { ConversationState } from "../machine/State.ts"
 import { agentOf } from "../machine/view/Select.ts"
 import type { AgentId } from "../rune/Ids.ts"
@@ -85,12 +88,26 @@ export class HookLifecycle {
   private readonly busy = new Set<string>()
   /** How often in a row each agent was sent back to work. */
   private readonly continued = new Map<string, number>()
-  private readonly stopping = new AbortController()
+  private readonly fork: RunFork
+  private isOver = false
   private running = 0
-  private idle: (() => void) | undefined
 
-  constructor(options: LifecycleOptions) {
+  private constructor(options: LifecycleOptions, fork: RunFork) {
     this.options = options
+    this.fork = fork
+  }
+
+  /** Tells them for as long as the scope is open; its close ends the programs that run, and waits until they are gone. */
+  static readonly make = (options: LifecycleOptions): Effect.Effect<HookLifecycle, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      const lifecycle = new HookLifecycle(options, yield* scopedFork())
+      yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.end()))
+      return lifecycle
+    })
+
+  private end(): void {
+    this.isOver = true
+    this.waiting.length = 0
   }
 
   /** Runes became durable. Cheap where no hook could care. */
@@ -105,18 +122,8 @@ export class HookLifecycle {
     }
   }
 
-  /** Ends what runs; resolves when nothing does. */
-  async close(): Promise<void> {
-    this.waiting.length = 0
-    this.stopping.abort()
-    if (this.running === 0) return
-    await new Promise<void>((resolve) => {
-      this.idle = resolve
-    })
-  }
-
   private add(happening: Happening): void {
-    if (this.stopping.signal.aborted) return
+    if (this.isOver) return
     if (this.waiting.length >= hookLimits.eventsWaitingMax) {
       this.options.onTrouble(happening.conversationId, `too many events wait: ${happening.event} is not told to hooks`)
       return
@@ -130,93 +137,108 @@ export class HookLifecycle {
       const at = this.waiting.findIndex(({ conversationId }) => !this.busy.has(conversationId))
       const [happening] = at < 0 ? [] : this.waiting.splice(at, 1)
       if (happening === undefined) return
-      void this.work(happening)
+      this.running += 1
+      this.busy.add(happening.conversationId)
+      this.fork(this.work(happening))
     }
   }
 
-  private async work(happening: Happening): Promise<void> {
-    this.running += 1
-    this.busy.add(happening.conversationId)
-    try {
-      await this.tell(happening)
-    } catch (error) {
+  private work(happening: Happening): Effect.Effect<void> {
+    const trouble = (error: unknown): void => {
       const reason = error instanceof Error ? error.message : String(error)
       // A server that stops takes no more questions; that is no trouble of the hook.
-      const isStopping = error instanceof RuntimeClosed
-      if (!isStopping) this.options.onTrouble(happening.conversationId, `${happening.event}: ${reason}`)
-    } finally {
-      this.running -= 1
-      this.busy.delete(happening.conversationId)
-      this.next()
-      if (this.running === 0) this.idle?.()
+      if (!(error instanceof RuntimeClosed))
+        this.options.onTrouble(happening.conversationId, `${happening.event}: ${reason}`)
     }
+    return this.tell(happening).pipe(
+      Effect.catch((error) => Effect.sync(() => trouble(error))),
+      Effect.catchDefect((defect) => Effect.sync(() => trouble(defect))),
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.running -= 1
+          this.busy.delete(happening.conversationId)
+          this.next()
+        })
+      )
+    )
   }
 
-  private async tell(happening: Happening): Promise<void> {
-    const { conversationId } = happening
-    const state = await this.options.conversations.state(conversationId)
-    const { root_agent_id: root } = state.session
+  private state(conversationId: string): Effect.Effect<ConversationState, unknown> {
+    return Effect.tryPromise({ try: () => this.options.conversations.state(conversationId), catch: (error) => error })
+  }
+
+  private readonly tell = Effect.fnUntraced({ self: this }, function* (happening: Happening) {
+    const { agentId, conversationId } = happening
+    const state = yield* this.state(conversationId)
     const { workspace } = state.session.config
     if (workspace === undefined) return
-    const isChild = happening.event === "Stop" && happening.agentId !== root
-    const event: HookEvent = isChild ? "SubagentStop" : happening.event
+    const event = eventOf(happening, state)
     const hooks = this.options.library
       .hooksOf(state)
       .events.filter((hook) => hook.event === event && matches(hook.matcher, happening.matching))
     if (hooks.length === 0) return
-    const key = keyOf(conversationId, happening.agentId ?? undefined)
+    const key = keyOf(conversationId, agentId ?? undefined)
     const more = { ...happening.more, stop_hook_active: (this.continued.get(key) ?? 0) > 0 }
     const told = eventInput(state, event, more)
-    const { agentId } = happening
-    const { signal } = this.stopping
-    const words = await this.inTurn(event, { conversation_id: conversationId, workspace }, () =>
-      runEventHooks(this.options, hooks, { state, agentId, workspace, told, signal })
+    const words = yield* this.inTurn(
+      event,
+      { conversation_id: conversationId, workspace },
+      settled((signal) => runEventHooks(this.options, hooks, { state, agentId, workspace, told, signal }))
     )
     for (const { hook, mistake, silent } of words) {
       const trouble = mistake ?? silent
       if (trouble !== undefined) this.options.onTrouble(conversationId, `hook ${hook}: ${trouble}`)
     }
-    if (event === "Stop" || event === "SubagentStop") await this.sendBack(happening, words)
-  }
+    if (event === "Stop" || event === "SubagentStop") yield* this.sendBack(happening, words)
+  })
 
   /** Like post-tool hooks one at a time; only a person who is waited for is told at once. */
-  private async inTurn<A>(
+  private inTurn<A>(
     event: HookEvent,
     place: { readonly conversation_id: string; readonly workspace: string },
-    run: () => Promise<A>
-  ): Promise<A> {
-    if (event === "Notification") return run()
-    const ticket = this.options.enter(place)
-    try {
-      await ticket.ready
-      return await run()
-    } finally {
-      ticket.leave()
-    }
+    run: Effect.Effect<A, unknown>
+  ): Effect.Effect<A, unknown> {
+    if (event === "Notification") return run
+    return Effect.acquireUseRelease(
+      Effect.sync(() => this.options.enter(place)),
+      ({ ready }) =>
+        Effect.andThen(
+          Effect.promise(() => ready),
+          run
+        ),
+      ({ leave }) => Effect.sync(leave)
+    )
   }
 
-  private async sendBack({ agentId, conversationId }: Happening, words: ReadonlyArray<HookWord>): Promise<void> {
-    const blocking = words.find(({ block }) => block !== undefined)
-    if (blocking?.block === undefined || agentId === null) return
-    const key = keyOf(conversationId, agentId)
-    const times = (this.continued.get(key) ?? 0) + 1
-    if (times > hookLimits.continuationsMax) {
-      this.options.onTrouble(conversationId, `hook ${blocking.hook} sent the agent back ${times - 1} times: no more`)
-      return
+  private readonly sendBack = Effect.fnUntraced(
+    { self: this },
+    function* ({ agentId, conversationId }: Happening, words: ReadonlyArray<HookWord>) {
+      const blocking = words.find(({ block }) => block !== undefined)
+      if (blocking?.block === undefined || agentId === null) return
+      const content = blocking.block
+      const key = keyOf(conversationId, agentId)
+      const times = (this.continued.get(key) ?? 0) + 1
+      if (times > hookLimits.continuationsMax) {
+        this.options.onTrouble(conversationId, `hook ${blocking.hook} sent the agent back ${times - 1} times: no more`)
+        return
+      }
+      const state = yield* this.state(conversationId)
+      if (agentOf(state, agentId)?.status !== "idle") return
+      this.continued.set(key, times)
+      const [oldest] = this.continued.keys()
+      if (this.continued.size > hookLimits.filesRemembered && oldest !== undefined) this.continued.delete(oldest)
+      const principal = `hook:${blocking.hook}`
+      yield* settled(() =>
+        this.options.conversations.submit(conversationId, {
+          ...{ _tag: "PostMessage", agent_id: agentId, content, mode: "queue", principal }
+        })
+      )
     }
-    const state = await this.options.conversations.state(conversationId)
-    if (agentOf(state, agentId)?.status !== "idle") return
-    this.continued.set(key, times)
-    const [oldest] = this.continued.keys()
-    if (this.continued.size > hookLimits.filesRemembered && oldest !== undefined) this.continued.delete(oldest)
-    await this.options.conversations.submit(conversationId, {
-      _tag: "PostMessage",
-      agent_id: agentId,
-      content: blocking.block,
-      mode: "queue",
-      principal: `hook:${blocking.hook}`
-    })
-  }
+  )
 }
+
+/** The end of a turn of a sub-agent has an event of its own. */
+const eventOf = ({ agentId, event }: Happening, { session }: ConversationState): HookEvent =>
+  event === "Stop" && agentId !== session.root_agent_id ? "SubagentStop" : event
 
 const keyOf = (conversationId: string, agentId: string | undefined): string => `${conversationId} ${agentId ?? ""}`

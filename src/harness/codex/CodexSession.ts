@@ -167,8 +167,9 @@ export class CodexSession implements ProtocolSession {
   }
 
   private listed(result: Fields | undefined): Heard {
-    const ids = Array.isArray(result?.["data"]) ? result["data"] : []
-    return { events: [], replies: ids.flatMap((id) => (typeof id === "string" ? this.follow(id) : [])) }
+    const ids = Array.isArray(result?.["data"]) ? result["data"].filter((id) => typeof id === "string") : []
+    // Oldest first: ids begin with their time.
+    return { events: [], replies: ids.toSorted().flatMap((id) => this.follow(id)) }
   }
 
   /** A thread without a turn cannot be followed yet: it is tried again when it does something. */
@@ -185,7 +186,8 @@ export class CodexSession implements ProtocolSession {
     const known = this.threads.get(threadId)
     if (result === undefined) {
       if (known !== undefined) known.isFollowed = false
-      return nothingHeard
+      // It began before anybody listened and has no turn yet: the one that the terminal shows. A hidden one is younger than a turn.
+      return known === undefined && this.threads.size === 0 ? this.threadStarted({ id: threadId }) : nothingHeard
     }
     if (isHidden(told)) {
       this.hidden.add(threadId)

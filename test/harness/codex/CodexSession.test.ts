@@ -179,6 +179,18 @@ describe("a recorded app-server", () => {
     expect(watched.session.interrupt()).toMatchObject([{ method: "turn/interrupt" }])
   })
 
+  it("knows a thread that began before it listened, and takes it for the one that is shown", () => {
+    const watched = new Watched()
+    const [hello] = watched.session.greeting() as ReadonlyArray<{ readonly id: number }>
+    const { replies: [, list] = [] } = watched.take({ id: hello?.id, result: {} })
+    const { replies = [] } = watched.take({ id: (list as { id: number }).id, result: { data: ["b", 7, "a"] } })
+    expect(replies).toMatchObject([{ params: { threadId: "a" } }, { params: { threadId: "b" } }])
+    for (const { id } of replies as ReadonlyArray<{ readonly id: number }>)
+      watched.take({ id, error: { code: -32600, message: "no rollout found" } })
+    expect(watched.seen).toEqual(["idle"])
+    expect(watched.session.input("go")).toMatchObject([{ method: "turn/start", params: { threadId: "a" } }])
+  })
+
   it("hides the thread that makes a title", () => {
     const watched = new Watched()
     const thread = { id: "hidden", ephemeral: true, threadSource: "thread_title", status: { type: "idle" } }

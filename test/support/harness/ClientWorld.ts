@@ -95,6 +95,16 @@ export class ClientWorld extends OutsideWorld {
     return this.echs(this.environment, this.workspace)(args)
   }
 
+  /** The text on its screen, without colors and with the gaps that the terminal would leave. */
+  async shownOf(conversation: string): Promise<string> {
+    const escape = String.fromCharCode(27)
+    const gaps = new RegExp(`${escape}\\[(\\d*)C`, "g")
+    const others = new RegExp(`${escape}(\\[[0-9;?]*[A-Za-z]|\\][^${escape}]*)`, "g")
+    return (await this.screenOf(conversation))
+      .replace(gaps, (_, wide) => " ".repeat(Number(wide || 1)))
+      .replace(others, "")
+  }
+
   untilState(conversation: string, state: string) {
     const last = async (): Promise<string | undefined> => (await this.states(conversation)).split(" ").at(-1)
     return expect.poll(last, patient).toBe(state)

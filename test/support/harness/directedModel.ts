@@ -65,7 +65,8 @@ const streams = { responses: responsesStream, chat: chatStream, messages: messag
 
 export const directed: Script = (request, index): Exchange => {
   const turn = lastTurn(request)
-  const body = streams[request.format](answerTo(turn, index))
+  // Ids that come twice are taken for the same message.
+  const body = streams[request.format](answerTo(turn, index)).replaceAll(/"((?:msg|resp|fc|rs)_\w+)"/g, `"$1${index}"`)
   const waits = /(^|\n)wait/.test(turn.text) && !turn.isToolResult
   return waits ? { body, cutAfter: Math.floor(body.length / 2), ending: "stall" } : { body }
 }

@@ -112,12 +112,20 @@ const urlProblem = (baseUrl: string | undefined): string | undefined => {
 
 const isLoopback = (baseUrl: string): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(new URL(baseUrl).hostname)
 
-const httpProvider = (settings: ProviderSettings, config: HttpProviderConfig): ModelProvider => {
-  const { adapter, keyVariable: _variable, headers: _headers, baseUrl: _baseUrl, ...options } = settings
-  if (adapter === "anthropic") return makeMessages({ ...config, ...options })
-  return adapter === "openai-chat"
-    ? makeChatCompletions({ ...config, ...options })
-    : makeResponses({ ...config, ...options })
+type HttpAdapter = Exclude<Adapter, "scripted">
+
+type HttpSettings = HttpProviderConfig & Omit<ProviderSettings, "adapter" | "baseUrl" | "headers" | "keyVariable">
+
+/** How a provider of each adapter is made. An adapter without an entry does not compile. */
+const httpProviders: { readonly [A in HttpAdapter]: (settings: HttpSettings) => ModelProvider } = {
+  "openai-responses": makeResponses,
+  "openai-chat": makeChatCompletions,
+  anthropic: makeMessages
+}
+
+const httpProvider = (adapter: HttpAdapter, settings: ProviderSettings, config: HttpProviderConfig): ModelProvider => {
+  const { adapter: _adapter, keyVariable: _variable, headers: _headers, baseUrl: _baseUrl, ...options } = settings
+  return httpProviders[adapter]({ ...config, ...options })
 }
 
 const fileReason = (builtin: ReadonlyArray<string>, cause: unknown): string =>
@@ -185,9 +193,10 @@ const build = (
   if (settings === undefined || reason !== undefined) {
     return Result.fail(new ProviderConfigInvalid({ provider: name, reason: reason ?? "it names no adapter" }))
   }
-  if (settings.adapter === "scripted") return Result.succeed(makeScripted({ name, load: scenarioLoader(config) }))
+  const { adapter } = settings
+  if (adapter === "scripted") return Result.succeed(makeScripted({ name, load: scenarioLoader(config) }))
   return Result.map(keyOf(name, settings, config), (apiKey) =>
-    httpProvider(settings, {
+    httpProvider(adapter, settings, {
       name,
       modelInfo: catalog.lookup,
       ...(config.readBlob === undefined ? {} : { readBlob: config.readBlob }),

@@ -32,6 +32,13 @@ export class ToyTree {
     writeFileSync(join(this.path, file), text)
   }
 
+  /** Replaces the only occurrence of a text. */
+  replace(file: string, text: string, by = ""): void {
+    const parts = this.read(file).split(text)
+    if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times ${text}`)
+    this.write(file, parts.join(by))
+  }
+
   /** Puts text after the first line that ends with `line`. */
   insertAfter(file: string, line: string, text = ""): void {
     const before = this.read(file)

@@ -37,12 +37,12 @@ export const errorTable = {
   tool_timeout: row(true, "tool", "timeout result to the model"),
   approval_timeout: row(false, "tool", "timeout result to the model"),
   tool_denied: row(false, "tool", "denied result to the model"),
-  tool_changed: row(false, "tool", "error result to the model; the next call is asked about again"),
+  tool_changed: row(false, "tool", "error result to the model; the next call needs approval again"),
   workspace_refused: row(false, "tool", "error result to the model"),
   tool_cancelled: row(false, "tool", "cancelled result"),
   tool_outcome_unknown: row(false, "tool", "unknown result, raised to a human"),
   sandbox_violation: row(false, "tool", "error result to the model"),
-  hook_outcome_unknown: row(false, "hook", "hook canceled, turn goes on"),
+  hook_outcome_unknown: row(false, "hook", "hook canceled, turn continues"),
   hook_config_invalid: row(false, "hook", "session_error, hooks off")
 } as const satisfies Readonly<Record<string, ErrorRow>>
 

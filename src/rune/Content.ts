@@ -11,8 +11,8 @@ export const isEmptyContent = (content: Said): boolean =>
     ? content.trim() === ""
     : content.every((part) => part.type === "text" && part.text.trim() === "")
 
-export const emptyContent = "the message is empty: say something, or attach an image or a file"
-export const emptyGoal = "the goal is empty: say what is to be done"
+export const emptyContent = "the message is empty: add text, an image or a file"
+export const emptyGoal = "the goal is empty: describe what to do"
 
 type Named = DeepRead<Exclude<ContentPart, { readonly type: "text" }>>
 type DeepRead<T> = T extends object ? { readonly [K in keyof T]: DeepRead<T[K]> } : T

@@ -15,16 +15,16 @@ const urlIssue = (url: string): string | undefined => {
 
 const pathIssue = (path: string): string | undefined => {
   if (path.startsWith("/")) return `${path}: write it relative to the workspace`
-  return path.split("/").includes("..") ? `${path} leads out of the workspace` : undefined
+  return path.split("/").includes("..") ? `${path} is outside the workspace` : undefined
 }
 
 const argvIssue = (argv: ReadonlyArray<string>): string | undefined =>
   argv[0] === undefined || argv[0].trim() === "" ? "the command is empty" : undefined
 
 const jsonIssue = (spec: Extract<EvidenceSpec, { readonly type: "json" }>): string | undefined => {
-  if ((spec.path === undefined) === (spec.command === undefined)) return "json: name a path or a command, one of them"
+  if ((spec.path === undefined) === (spec.command === undefined)) return "json: give either a path or a command"
   if (spec.pointer !== "" && !spec.pointer.startsWith("/"))
-    return `json: the pointer ${spec.pointer} begins with a slash`
+    return `json: the pointer ${spec.pointer} must begin with a slash`
   return spec.path === undefined ? argvIssue(spec.command ?? []) : pathIssue(spec.path)
 }
 
@@ -37,7 +37,7 @@ export const specIssue = (spec: EvidenceSpec): string | undefined => {
     case "file":
       return pathIssue(spec.path)
     case "report":
-      return "a report that somebody wrote proves nothing: use tests with the command that writes it"
+      return "an existing report proves nothing: use tests with the command that writes it"
     case "tests":
       return argvIssue(spec.command) ?? (spec.report === undefined ? undefined : pathIssue(spec.report))
     case "http":
@@ -46,11 +46,11 @@ export const specIssue = (spec: EvidenceSpec): string | undefined => {
       return jsonIssue(spec)
     case "diff":
       return spec.max_files === undefined && spec.max_lines === undefined && spec.only === undefined
-        ? "diff: name max_files, max_lines or only"
+        ? "diff: give max_files, max_lines or only"
         : spec.only?.map(pathIssue).find((issue) => issue !== undefined)
     case "unchanged":
       return spec.paths.length === 0
-        ? "unchanged: name at least one path"
+        ? "unchanged: give at least one path"
         : spec.paths.map(pathIssue).find((issue) => issue !== undefined)
   }
 }

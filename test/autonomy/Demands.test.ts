@@ -99,7 +99,7 @@ describe("checks of the person", () => {
     const http = { type: "http", start: ["x"], url: "http://example.org/" } as const
     const bad = (more: object) => submitGoal(world, { model: "scripted/goal-success", workspace, ...more })
     await expect(bad({ evidence: [http] })).rejects.toThrow(/evidence\[0\]: .*127\.0\.0\.1/)
-    await expect(bad({ protect: ["../up"] })).rejects.toThrow(/protect\[0\]: .*leads out/)
+    await expect(bad({ protect: ["../up"] })).rejects.toThrow(/protect\[0\]: .*is outside/)
     await expect(bad({ hidden_evidence: [{ type: "command", command: [], expected_exit: 0 }] })).rejects.toThrow(
       /empty/
     )

@@ -204,7 +204,7 @@ describe("a report", () => {
     const workspace = workspaces.make()
     writeFileSync(join(workspace, "r.json"), '{"tests":2,"failures":0}')
     expect(await check(workspace, { type: "report", path: "r.json" })).toMatchObject([
-      { passed: false, detail: expect.stringMatching(/^a report that somebody wrote proves nothing/) }
+      { passed: false, detail: expect.stringMatching(/^an existing report proves nothing/) }
     ])
     const forged: EvidenceSpec = { type: "tests", command: ["true"], report: "r.json" }
     expect(await check(workspace, forged)).toMatchObject([

@@ -59,7 +59,7 @@ describe("a goal that succeeds", () => {
     expect(summary).toMatch(/^The goal is met: Write a letter\n/)
     expect(summary).toMatch(/Changed files: 3\n- goal\/body\.txt/)
     expect(summary).toMatch(/command `grep -q Dear goal\/letter\.txt` exits with 0/)
-    expect(summary).toMatch(/Cost: \d+ tokens in \d+ tool calls.* Time: \d+ s\./)
+    expect(summary).toMatch(/Cost: \d+ tokens and \d+ tool calls.* Time: \d+ s\./)
     expect(changes?.map((one) => one.path)).toEqual(["goal/body.txt", "goal/greeting.txt", "goal/letter.txt"])
     expect(evidence).toHaveLength(6)
     expect(evidence.every((one) => one.passed)).toBe(true)

@@ -130,7 +130,7 @@ describe("a task that a person adds", () => {
     ["an id that is taken", "a", added("a"), /there is a task a already/],
     ["an unknown dependency", "b", added("b", { depends_on: ["x"] }), /would wait for x, and there is no such task/],
     ["no evidence", "b", added("b", { evidence: [] }), /names no evidence/],
-    ["evidence that cannot be made", "b", added("b", { evidence: [file("../up")] }), /leads out of the workspace/]
+    ["evidence that cannot be made", "b", added("b", { evidence: [file("../up")] }), /is outside the workspace/]
   ] as const)("with %s is refused, and nothing changes", async (_what, id, asked, message) => {
     const { goal, held, talk } = await begin([planner(task("a")), holds("a"), done, passes])
     await held
@@ -187,7 +187,7 @@ describe("a task that a person edits", () => {
         revision,
         step: { _tag: "ApprovePlan", payload: { plan_id: goal.planId, approver: "ada" } }
       })
-    await expect(approve(1)).rejects.toThrow(/revision 2 by now/)
+    await expect(approve(1)).rejects.toThrow(/revision 2 now/)
     await approve(2)
     await talk.until("plan.baseline_checked", 1)
     expect(talk.of("plan.baseline_checked")[0]?.payload.evidence.map((one) => one.spec)).toEqual(evidence)

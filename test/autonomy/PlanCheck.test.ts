@@ -78,13 +78,13 @@ describe("a plan", () => {
       [task("a", { evidence: [{ type: "http", start: "x", url: "http://a.b/" }] })],
       /127\.0\.0\.1/
     ],
-    ["a way out", [task("a", { evidence: [{ type: "file", path: "../x" }] })], /leads out of the workspace/],
+    ["a way out", [task("a", { evidence: [{ type: "file", path: "../x" }] })], /is outside the workspace/],
     [
       "a number that may go anywhere",
       [task("a", { evidence: [{ type: "delta", name: "n", command: "x" }] })],
       /may: must be/
     ],
-    ["a limit of nothing", [task("a", { evidence: [{ type: "diff" }] })], /name max_files/],
+    ["a limit of nothing", [task("a", { evidence: [{ type: "diff" }] })], /give max_files/],
     ["a value nowhere", [task("a", { evidence: [{ type: "json", pointer: "/a", equals: 1 }] })], /a path or a command/],
     ["evidence that is no object", [task("a", { evidence: ["npm test"] })], /must be an object with a type/],
     ["an empty command", [task("a", { evidence: [{ type: "command", command: [] }] })], /command: is empty/],

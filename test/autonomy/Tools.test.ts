@@ -77,7 +77,7 @@ describe("submit_plan", () => {
     expect(first.status).toBe("success")
     expect(story.plan).toMatchObject({ revision: 1, tasks: [{ task: { task_id: "a" } }] })
     const second = await run(submitPlan, { tasks: [written("b")] }, contextIn(story, leadId))
-    expect(messageOf(second)).toMatch(/not expected now: a plan is on record already/)
+    expect(messageOf(second)).toMatch(/not expected now: a plan was already submitted/)
     expect(story.plan).toMatchObject({ revision: 1, tasks: [{ task: { task_id: "a" } }] })
     sentBack(story)
     expect((await run(submitPlan, { tasks: [written("b")] }, contextIn(story, leadId))).status).toBe("success")

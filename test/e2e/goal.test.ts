@@ -171,7 +171,7 @@ describe("echs goal on a repository whose tests fail", () => {
     await expect.poll(shown, { timeout: 20_000 }).toContain("revision 2 of the plan")
     const late = echs("plan", "approve", id, "--revision", "1")
     expect(late).toMatchObject({ code: 6, stdout: "" })
-    expect(late.stderr).toContain("the plan is at revision 2 by now, not 1")
+    expect(late.stderr).toContain("the plan is at revision 2 now, not 1")
     expect(echs("plan", "approve", id, "--revision", "two").code).toBe(2)
     const approved = JSON.parse(echs("plan", "approve", "--json", id).stdout)
     expect(approved).toMatchObject({ revision: 2, event_id: expect.any(Number) })

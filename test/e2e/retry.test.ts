@@ -88,7 +88,7 @@ describe("a tool that failed", { timeout: 60_000 }, () => {
     expect(echs(["show", id]).stdout).toContain(`retry: echs retry ${id} call_1 --repeat-effect`)
     const refused = echs(["retry", id, "call_1"])
     expect(refused).toMatchObject({ code: 6, stdout: "" })
-    expect(refused.stderr).toContain("bash may have taken effect already: to run it again, say repeat_effect")
+    expect(refused.stderr).toContain("bash may have taken effect already: to run it again, set repeat_effect")
     const { code, data: needs } = await socket.error("tool.retry", { conversation_id: id, call_id: "call_1" })
     expect([code, needs]).toEqual(["invalid_state", expect.objectContaining({ needs: "repeat_effect" })])
     expect(runsOf(talk)).toBe(1)

@@ -62,7 +62,7 @@ describe("a hook", () => {
     story.run({ _tag: "StartHook", hook_run_id })
     expect(story.refused({ _tag: "RetryHook", hook_run_id })).toMatchObject({
       code: "invalid_state",
-      message: "hookrun_1 waits for no retry"
+      message: "hookrun_1 is not waiting for a retry"
     })
   })
 })

@@ -114,7 +114,7 @@ describe("a goal", () => {
     story.step({ _tag: "CreatePlan", payload })
     expect(
       story.refused({ _tag: "AdvancePlan", plan_id: planId, step: { _tag: "CreatePlan", payload } }).message
-    ).toMatch(/a plan is on record already/)
+    ).toMatch(/a plan was already submitted/)
     story
       .step({ _tag: "RejectPlan", payload: { plan_id: planId, reason: "no" } })
       .carry("Plan")
@@ -124,7 +124,7 @@ describe("a goal", () => {
     const yes = (revision: number) => ({ _tag: "AdvancePlan", plan_id: planId, revision, step: approve }) as const
     expect(story.refused(yes(1))).toMatchObject({
       code: "invalid_state",
-      message: "the plan is at revision 2 by now, not 1"
+      message: "the plan is at revision 2 now, not 1"
     })
     const change = (one: PlanChange) =>
       ({
@@ -160,7 +160,7 @@ describe("a goal", () => {
     const story = new PlanStory().goal()
     story.step({ _tag: "Cancel", payload: { plan_id: planId, reason: "user_cancel" } })
     const payload = { plan_id: planId, goal: "again", auto_start: true }
-    expect(story.refused({ _tag: "SubmitGoal", payload }).message).toMatch(/another goal is another plan/)
+    expect(story.refused({ _tag: "SubmitGoal", payload }).message).toMatch(/submit a new goal for another plan/)
   })
 
   it("ends with its conversation", () => {
@@ -195,7 +195,7 @@ describe("a plan", () => {
     const { turns } = story.work("Remind")
     const prompt = { _tag: "PromptTeam", plan_id: planId, agent_id: leadId, turns, content: "well?" } as const
     story.run(prompt)
-    expect(story.refused(prompt).message).toMatch(/asked again meanwhile/)
+    expect(story.refused(prompt).message).toMatch(/asked again in the meantime/)
     expect(story.refused({ ...prompt, plan_id: "plan_other" as PlanId }).code).toBe("not_found")
   })
 
@@ -261,7 +261,7 @@ describe("a plan", () => {
       story.refused({ _tag: "AdvancePlan", plan_id: planId, step: update(change) })
     expect(refused({ type: "task_changed", task: task("a") }).data).toEqual({ state: "running" })
     expect(refused({ type: "task_cancelled", task_id: "a" as TaskId, reason: "no" }).data).toEqual({ state: "running" })
-    expect(refused({ type: "task_added", task: task("b") }).message).toMatch(/there is a task b already/)
+    expect(refused({ type: "task_added", task: task("b") }).message).toMatch(/task b already exists/)
     story.step(update({ type: "task_added", task: task("c") }))
     story.step(update({ type: "task_changed", task: task("ghost") }))
     story.step(update({ type: "task_noted", task_id: "a" as TaskId, note: "half-way" }))
@@ -411,10 +411,10 @@ describe("a review", () => {
     expect(judge(["x", "x"])).toBeUndefined()
     expect(judge(["x", "x", "x"])).toMatchObject({
       reason: "verdict_ping_pong",
-      detail: "the same findings came 3 times"
+      detail: "the critic reported the same findings 3 times"
     })
     expect(judge(["x", "y", "x"])).toBeUndefined()
-    expect(judge(["x", "y", "x", "y"])).toMatchObject({ detail: "two verdicts take turns" })
+    expect(judge(["x", "y", "x", "y"])).toMatchObject({ detail: "two verdicts alternate" })
     expect(judge(["x", "y", "z", "y"])).toBeUndefined()
     expect(judge(["x", "y", "x", "z"])).toBeUndefined()
     expect(judge(["x", "z", "y", "y"])).toBeUndefined()
@@ -607,11 +607,11 @@ describe("a summary", () => {
     })
     expect(stopSummary(story.state, story.plan, { reason: "user_cancel" }).split("\n")).toEqual([
       "The goal was not met (user_cancel)",
-      "1 of 2 tasks were completed, 0 failed, 0 were under way.",
+      "1 of 2 tasks were completed, 0 failed, 0 were in progress.",
       "- a (completed) do a",
       "- b (failed) do b: npm test exited with 1 – it is hard",
       "What to do next: submit the goal again when it is wanted.",
-      "Cost: 45 tokens in 0 tool calls and the talk around them, $0.7500. Time: 0 s."
+      "Cost: 45 tokens and 0 tool calls, $0.7500. Time: 0 s."
     ])
   })
 
@@ -621,7 +621,7 @@ describe("a summary", () => {
     expect(taskLines(story.plan.tasks).at(-1)).toBe("- and 3 more")
     expect(durationText(75_000)).toBe("1 min 15 s")
     expect(costText({ usage: { ...teamUse(story.state, story.plan).usage, usd: 0 }, tool_calls: 1, agents: 1 })).toBe(
-      "15 tokens in 1 tool calls and the talk around them"
+      "15 tokens and 1 tool calls"
     )
   })
 })

@@ -73,7 +73,7 @@ describe("a call of a turn that is over", () => {
     const refusal = story.refused(again(1))
     expect(refusal).toMatchObject({ code: "invalid_state", data: { needs: "repeat_effect" } })
     expect(refusal.message).toBe(
-      "bash may have taken effect already: to run it again, say repeat_effect (echs retry --repeat-effect)"
+      "bash may have taken effect already: to run it again, set repeat_effect (echs retry --repeat-effect)"
     )
     expect(story.refused(again(1, { repeat_effect: false })).code).toBe("invalid_state")
     expect(story.agent.turn).toBeNull()

@@ -53,7 +53,7 @@ function* openings(state: ConversationState, rootAgentId: AgentId): Generator<Co
 
 /** A copy that could not be made sound is not made at all. */
 function insist(isSo: boolean, why: () => string): asserts isSo {
-  if (!isSo) throw new Error(`a copy could not begin: ${why()}`)
+  if (!isSo) throw new Error(`the copy could not start: ${why()}`)
 }
 
 const takeAll = (
@@ -86,6 +86,10 @@ export const beginCopy = (state: ConversationState, start: CopyStart): ReadonlyA
   const first = isEnded ? takeAll(state, endings(state, start.reason), start) : loseStarted(state, start)
   const drafts = [...first, ...takeAll(state, openings(state, start.root_agent_id), start)]
   const left = isEnded ? pendingWork(state) : []
-  insist(left.length === 0, () => `work is left: ${left.map((one) => one.key).join(", ")}`)
+  insist(
+    left.length === 0,
+    () =>
+      `one.key).join(", ")} => unfinished work is left: ${left.map((one) => one.key).join(", ")} => one.key).join(", ")}`
+  )
   return drafts
 }

@@ -62,7 +62,7 @@ const keysFull = (state: ConversationState, { key }: Idempotency, atMs: number):
   const kept = state.outcomes.filter((outcome) => !isExpired(outcome, atMs))
   if (outcomesBeyond(kept, key) === 0) return undefined
   const retryAfterMs = elementAt(kept, 0).ts_ms + limits.idempotencyTtlMs - atMs
-  const message = `${kept.length} commands with keys came within a day, and no further key can be remembered; send it without a key, or in ${Math.ceil(retryAfterMs / 1000)} s`
+  const message = `the space for idempotency keys is full (${kept.length} commands within a day); send the command without a key, or in ${Math.ceil(retryAfterMs / 1000)} s`
   return { code: "limit_exceeded", message, data: { retry_after_ms: retryAfterMs } }
 }
 

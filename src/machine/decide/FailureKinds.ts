@@ -26,11 +26,11 @@ export const causeOf = (code: string | undefined): SuspendCause | undefined =>
   code !== undefined && Object.hasOwn(causes, code) ? causes[code] : undefined
 
 const advice: { readonly [Cause in SuspendCause]: string } = {
-  provider: "see to the key, the quota or the provider, then resume the goal",
-  budget: "give the goal more with budget.set, or cancel it",
+  provider: "fix the key, the quota or the provider, then resume the goal",
+  budget: "raise the budget with budget.set, or cancel the goal",
   policy: "allow it in the policy and resume the goal, or cancel it",
   merge: "make the working directory mergeable, then resume the goal",
-  workspace: "see to the workspace, then resume the goal"
+  workspace: "fix the workspace, then resume the goal"
 }
 
 /** The question to the person, in one sentence. */

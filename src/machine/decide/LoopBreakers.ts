@@ -49,7 +49,7 @@ const pingPong = ({ verdicts }: PlanState): Broken | undefined => {
   const [a, b, c, d] = verdicts.slice(-4).map((one) => `${one.verdict} ${one.mark}`)
   const takesTurns = d !== undefined && a === c && b === d && a !== b
   if (same < limits.sameVerdictsMax && !takesTurns) return undefined
-  const detail = takesTurns ? "two verdicts take turns" : `the same findings came ${same} times`
+  const detail = takesTurns ? "two verdicts alternate" : `the critic reported the same findings ${same} times`
   return { reason: "verdict_ping_pong", detail }
 }
 
@@ -58,7 +58,10 @@ const spending = (state: ConversationState, plan: PlanState): Broken | undefined
   const max = plan.options.tokens_without_progress ?? limits.tokensWithoutProgressMax
   return spent <= max
     ? undefined
-    : { reason: "spend_without_progress", detail: `${spent} tokens were used since the last progress; ${max} may be` }
+    : {
+        reason: "spend_without_progress",
+        detail: `${spent} tokens were used since the last progress; the limit is ${max}`
+      }
 }
 
 const lostInLoop = (plan: PlanState): Broken | undefined => {
@@ -74,7 +77,7 @@ const replans = (plan: PlanState): Broken | undefined => {
   const max = plan.options.max_replans ?? limits.planReplansMax
   return plan.replans <= max
     ? undefined
-    : { reason: "replans_exhausted", detail: `a new plan was asked for ${plan.replans} times; ${max} may be` }
+    : { reason: "replans_exhausted", detail: `a new plan was requested ${plan.replans} times; the limit is ${max}` }
 }
 
 /** A round that turns no check green brings the goal no nearer, whatever was done in it. */
@@ -165,11 +168,11 @@ const newestCalls = (agent: AgentState): ReadonlyArray<CallRecord> => {
 export const turnBroken = (agent: AgentState): Broken | undefined => {
   if (agent.turn?.status !== "streaming") return undefined
   if (agent.turn.compactions >= limits.compactionsInRowMax) {
-    const detail = `the context had to be summed up before each of ${agent.turn.compactions} model calls in a row`
+    const detail = `the context had to be summarized before each of ${agent.turn.compactions} model calls in a row`
     return { reason: "compaction_without_headroom", detail }
   }
   if (sameCalls(agent) >= limits.sameCallsMax) {
-    const detail = `the same tool call came ${limits.sameCallsMax} times in a row, with the same outcome`
+    const detail = `the same tool call was made ${limits.sameCallsMax} times in a row, with the same outcome`
     return { reason: "repeated_tool_calls", detail }
   }
   const { count, why } = refusedInRow(newestCalls(agent))

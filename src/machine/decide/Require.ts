@@ -21,7 +21,7 @@ export const requireTurn = (sheet: Drafting, agentId: AgentId | undefined): Runn
   const agent = requireAgent(sheet, agentId)
   if (agent === undefined) return undefined
   if (agent.turn === null) {
-    return sheet.refuse("invalid_state", `${agent.agent_id} runs no turn`, { state: agent.status })
+    return sheet.refuse("invalid_state", `${agent.agent_id} is not running a turn`, { state: agent.status })
   }
   return { agent, turn: agent.turn }
 }

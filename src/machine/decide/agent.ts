@@ -27,7 +27,7 @@ export const successorOf = (before: AgentState, agentId: AgentId): AgentSpec => 
 }
 
 /** No model of ours would answer. */
-export const outsideInput = "an outside agent takes input through harness.send"
+export const outsideInput = "an outside agent gets input through harness.send"
 
 const spawnsIn: ReadonlySet<string> = new Set(["created", "active"])
 
@@ -39,7 +39,9 @@ const spawnAgent = (sheet: Drafting, { spec }: Of<"SpawnAgent">): undefined => {
   }
   if (agentOf(state, spec.agent_id) !== undefined) sheet.refuse("invalid_state", `${spec.agent_id} exists already`)
   if (aliveAgents(state).length >= limits.agentsAliveMax) {
-    sheet.refuse("limit_exceeded", `${limits.agentsAliveMax} agents are alive`, { limit: limits.agentsAliveMax })
+    sheet.refuse("limit_exceeded", `the limit of ${limits.agentsAliveMax} running agents is reached`, {
+      limit: limits.agentsAliveMax
+    })
   }
   if (spec.parent_id !== undefined) {
     const parent = requireAgent(sheet, spec.parent_id)
@@ -73,7 +75,7 @@ const instruct = (sheet: Drafting, { _tag: _, ...payload }: Of<"InstructAgent">)
   const agent = requireAgent(sheet, payload.agent_id)
   if (agent === undefined) return
   if (!isAlive(agent)) {
-    sheet.refuse("invalid_state", `Agent is ${agent.status}: it is told nothing any more`, { state: agent.status })
+    sheet.refuse("invalid_state", `Agent is ${agent.status}: it accepts no messages`, { state: agent.status })
     return
   }
   sheet.write(draft("agent.instructed", payload, { agent_id: agent.agent_id }))

@@ -28,7 +28,7 @@ const beforeNextCall = (sheet: Drafting, running: Running): undefined => {
   const status = "streaming"
   if (hasSteer(running.agent)) return markInterrupted(sheet, running, { reason: "steer", command: "Steer", status })
   if (running.turn.model_calls < limits.modelCallsPerTurnMax) return
-  const message = `the turn asked the model ${running.turn.model_calls} times`
+  const message = `the turn called the model ${running.turn.model_calls} times, the limit`
   failTurn(
     sheet,
     running,
@@ -163,8 +163,8 @@ const retry = (sheet: Drafting, command: Of<"RetryHook">): undefined => {
   if (found !== undefined && target?.type === "hook" && target.hook_run_id === id) return startRetry(sheet, found)
   if (rerunHook(sheet, command) === undefined) return undefined
   if (found !== undefined)
-    return sheet.refuse("invalid_state", `${id} waits for no retry`, { state: found.hook.status })
-  return sheet.refuse("not_found", `no failed hook run ${id}: it went well, was retried before, or is too old`)
+    return sheet.refuse("invalid_state", `${id} is not waiting for a retry`, { state: found.hook.status })
+  return sheet.refuse("not_found", `no failed hook run ${id}: it succeeded, was retried already, or is too old`)
 }
 
 /** What the log says of a hook that a crash cut off. */

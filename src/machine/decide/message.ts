@@ -56,7 +56,7 @@ const post = (sheet: Drafting, command: Of<"PostMessage">): undefined => {
   if (agent === undefined) return
   const { status } = sheet.state.session
   if (!takesMessages.has(status)) {
-    sheet.refuse("invalid_state", `Session is ${status}: it takes no messages`, { state: status })
+    sheet.refuse("invalid_state", `Session is ${status}: it accepts no messages`, { state: status })
   }
   if (!isAlive(agent)) {
     const why = agent.status === "failed" && agent.last_error !== null ? `: ${agent.last_error.message}` : ""
@@ -82,7 +82,7 @@ const steer = (sheet: Drafting, running: Running, principal: { readonly principa
   if (steersAtOnce.has(running.turn.status)) {
     interruptTurn(sheet, running, { reason: "steer", command: "Steer", ...principal })
   } else {
-    cancelUnstarted(sheet, running, "new input took over")
+    cancelUnstarted(sheet, running, "interrupted by new input")
   }
 }
 

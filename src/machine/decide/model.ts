@@ -30,10 +30,10 @@ const requestModel = (sheet: Drafting, command: Of<"RequestModel">): undefined =
   const { agent, turn } = running
   const { status } = sheet.state.session
   if (status === "suspended") {
-    sheet.refuse("invalid_state", "Session is suspended: no model is asked", { state: status })
+    sheet.refuse("invalid_state", "Session is suspended: no model is called", { state: status })
   }
   if (turn.model_calls >= limits.modelCallsPerTurnMax) {
-    sheet.refuse("limit_exceeded", `the turn asked the model ${turn.model_calls} times`, {
+    sheet.refuse("limit_exceeded", `the turn called the model ${turn.model_calls} times, the limit`, {
       limit: limits.modelCallsPerTurnMax
     })
   }

@@ -55,7 +55,7 @@ const detach = (sheet: Drafting, { agent_id, payload }: Of<"DetachHarness">): un
   if (agent === undefined) return
   for (const call of sheet.state.calls)
     if (call.agent_id === agent_id && call.turn_id === null && isOpen(call))
-      endCall(sheet, call, "the agent is gone", "lose_effects")
+      endCall(sheet, call, "the agent has ended", "lose_effects")
   sheet.write(draft("harness.detached", payload, { agent_id }))
 }
 

@@ -27,13 +27,15 @@ const takesGoals: ReadonlySet<string> = new Set(["created", "active"])
 const submitGoal = (sheet: Drafting, command: Of<"SubmitGoal">): undefined => {
   const { plan, session } = sheet.state
   if (!takesGoals.has(session.status)) {
-    sheet.refuse("invalid_state", `Session is ${session.status}: it takes no goal`, { state: session.status })
+    sheet.refuse("invalid_state", `Session is ${session.status}: it accepts no goal`, { state: session.status })
   }
   if (plan !== null && !autonomy.terminal.includes(plan.status)) {
     sheet.refuse("invalid_state", `${plan.plan_id} is still ${plan.status}`, { state: plan.status })
   }
   if (plan?.plan_id === command.payload.plan_id) {
-    sheet.refuse("invalid_state", `${plan.plan_id} is over: another goal is another plan`, { state: plan.status })
+    sheet.refuse("invalid_state", `${plan.plan_id} has ended: submit a new goal for another plan`, {
+      state: plan.status
+    })
   }
   if (isEmptyContent(command.payload.goal)) sheet.refuse("bad_request", emptyGoal)
   const issue = demandsIssue(command.payload)
@@ -77,12 +79,14 @@ const requireTask = (sheet: Drafting, plan: PlanState, step: AutonomyCommand, wr
 const requireChangeable = (sheet: Drafting, plan: PlanState, change: PlanChange): undefined => {
   if (change.type === "task_noted") return
   if (plan.status === "planning") {
-    sheet.refuse("invalid_state", "a plan that is not approved is submitted anew, not changed", { state: plan.status })
+    sheet.refuse("invalid_state", "a plan that is not approved cannot be changed: submit a new one", {
+      state: plan.status
+    })
   }
   const id = change.type === "task_cancelled" ? change.task_id : change.task.task_id
   const found = plan.tasks.find((one) => one.task.task_id === id)
   if (change.type === "task_added") {
-    return found === undefined ? undefined : sheet.refuse("invalid_state", `there is a task ${id} already`)
+    return found === undefined ? undefined : sheet.refuse("invalid_state", `task ${id} already exists`)
   }
   if (found !== undefined && isActive(found)) {
     sheet.refuse("invalid_state", `${id} is ${found.status}: it cannot be changed now`, { state: found.status })
@@ -119,7 +123,7 @@ const requireStep = (
   written: Map<TaskId, TaskStatus>
 ): undefined => {
   if (planIdsOf(step).some((id) => id !== plan.plan_id)) {
-    return sheet.refuse("bad_request", `${step._tag} speaks of another plan than ${plan.plan_id}`)
+    return sheet.refuse("bad_request", `${step._tag} names another plan than ${plan.plan_id}`)
   }
   if (personal.has(step._tag))
     return sheet.refuse("bad_request", `${step._tag} is a person's: ask for it with ChangeTask`)
@@ -132,11 +136,11 @@ const requireStep = (
     return sheet.refuse("invalid_state", "no plan has been submitted yet", { state: plan.status })
   }
   if (step._tag === "CreatePlan" && plan.proposed !== null) {
-    const message = "a plan is on record already; another one takes its place only when this one is sent back"
+    const message = "a plan was already submitted; it can only be replaced after it is rejected"
     return sheet.refuse("invalid_state", message, { state: plan.status })
   }
   if (step._tag === "Resume" && plan.waiting === null) {
-    return sheet.refuse("invalid_state", "the goal does not wait for anybody", { state: plan.status })
+    return sheet.refuse("invalid_state", "the goal is not waiting for a person", { state: plan.status })
   }
   requireEvidence(sheet, step)
   requireTask(sheet, plan, step, written)
@@ -181,7 +185,7 @@ const advance = (sheet: Drafting, command: Of<"AdvancePlan">): undefined => {
   const { plan } = sheet.state
   if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
   if (command.revision !== undefined && command.revision !== plan.revision) {
-    const message = `the plan is at revision ${plan.revision} by now, not ${command.revision}`
+    const message = `the plan is at revision ${plan.revision} now, not ${command.revision}`
     return sheet.refuse("invalid_state", message, { state: plan.status })
   }
   const written = new Map<TaskId, TaskStatus>()
@@ -202,7 +206,7 @@ const prompt = (sheet: Drafting, command: Of<"PromptTeam">): undefined => {
   if (plan === null || plan.plan_id !== command.plan_id) return sheet.refuse("not_found", `no plan ${command.plan_id}`)
   const { agent_id, content } = command
   if (agentOf(sheet.state, agent_id)?.turns !== command.turns) {
-    return sheet.refuse("invalid_state", `${agent_id} has been asked again meanwhile`, { state: plan.status })
+    return sheet.refuse("invalid_state", `${agent_id} was asked again in the meantime`, { state: plan.status })
   }
   messageDeciders.PostMessage(sheet, { _tag: "PostMessage", agent_id, content, mode: "queue" })
 }
@@ -229,7 +233,7 @@ const resumeGoal = (sheet: Drafting, command: Of<"ResumeGoal">): undefined => {
   const held = heldTurns(sheet.state, plan)
   const isStill = now.status === "suspended" || now.status === "paused" || plan.waiting !== null || held.length > 0
   if (!isStill && budget === undefined) {
-    return sheet.refuse("invalid_state", "the goal does not wait for anybody", { state: plan.status })
+    return sheet.refuse("invalid_state", "the goal is not waiting for a person", { state: plan.status })
   }
   const lead = orchestratorIdOf(planId)
   const who = principal === undefined ? {} : { principal }

@@ -15,7 +15,7 @@ type RetryHook = Extract<HookRequest, { readonly _tag: "RetryHook" }>
 const requireIdle = (sheet: Drafting, { agent_id, turn }: AgentState): undefined =>
   turn === null
     ? undefined
-    : sheet.refuse("invalid_state", `${agent_id} is in a turn: retry when it is over, or interrupt it`, {
+    : sheet.refuse("invalid_state", `${agent_id} is running a turn: retry when it has ended, or interrupt it`, {
         state: turn.status
       })
 
@@ -24,7 +24,7 @@ const requireSaid = (sheet: Drafting, name: string, { repeat_effect: isSaid = fa
     ? undefined
     : sheet.refuse(
         "invalid_state",
-        `${name} may have taken effect already: to run it again, say repeat_effect (echs retry --repeat-effect)`,
+        `${name} may have taken effect already: to run it again, set repeat_effect (echs retry --repeat-effect)`,
         {
           needs: "repeat_effect"
         }

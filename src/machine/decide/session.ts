@@ -17,7 +17,7 @@ type Of<Tag extends SessionRequest["_tag"]> = Extract<SessionRequest, { readonly
 
 const create = (sheet: Drafting, command: Of<"CreateConversation">): undefined => {
   if (sheet.state.head > 0) {
-    sheet.refuse("invalid_state", "the conversation exists already", { state: sheet.state.session.status })
+    sheet.refuse("invalid_state", "the conversation already exists", { state: sheet.state.session.status })
     return
   }
   sheet.write(
@@ -48,7 +48,7 @@ export const finalStats = (state: ConversationState) => ({
 
 const finishClosing = (sheet: Drafting): undefined => {
   if (aliveAgents(sheet.state).length > 0) {
-    sheet.refuse("invalid_state", "agents are still alive", { state: sheet.state.session.status })
+    sheet.refuse("invalid_state", "agents are still running", { state: sheet.state.session.status })
     return
   }
   const payload = { final_stats: finalStats(sheet.state) }

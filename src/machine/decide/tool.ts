@@ -34,7 +34,7 @@ const hashOf = (sheet: Drafting, value: unknown): string => (sheet.refusal === u
 const requireAsking = (sheet: Drafting, callId: CallId): undefined => {
   const asking = askingCall(callId)
   if (asking === undefined || callOf(sheet.state, asking)?.status === "executing") return undefined
-  return sheet.refuse("invalid_state", `${asking} does not run any more`)
+  return sheet.refuse("invalid_state", `${asking} is no longer running`)
 }
 
 const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
@@ -42,7 +42,7 @@ const open = (sheet: Drafting, command: Of<"OpenCall">): undefined => {
   if (agent === undefined) return
   if (!isAlive(agent)) sheet.refuse("invalid_state", `Agent is ${agent.status}`, { state: agent.status })
   if (callOf(sheet.state, command.call_id) !== undefined) {
-    sheet.refuse("invalid_state", `${command.call_id} is open already`)
+    sheet.refuse("invalid_state", `${command.call_id} is already open`)
   }
   requireAsking(sheet, command.call_id)
   requireArguments(sheet, command.arguments)
@@ -74,7 +74,9 @@ const requireUndecided = (sheet: Drafting, callId: Of<"ApproveCall">["call_id"])
     return sheet.refuse("already_decided", `${callId} was ${decision}${note}`, { decision: decided })
   }
   if (call === undefined) return sheet.refuse("not_found", `no open call ${callId}`)
-  return sheet.refuse("invalid_state", `Tool is ${call.status}: nothing waits for an approval`, { state: call.status })
+  return sheet.refuse("invalid_state", `Tool is ${call.status}: it does not wait for an approval`, {
+    state: call.status
+  })
 }
 
 /** The question says what may be answered; a longer permission than it offers cannot be taken. */
@@ -97,7 +99,9 @@ const approve = (sheet: Drafting, command: Of<"ApproveCall">): undefined => {
   if (call === undefined) return
   requireOffered(sheet, call, command)
   if (command.arguments_hash !== undefined && command.arguments_hash !== call.arguments_hash) {
-    sheet.refuse("bad_request", "the arguments are not those that were shown", { arguments_hash: call.arguments_hash })
+    sheet.refuse("bad_request", "the arguments differ from those that were shown", {
+      arguments_hash: call.arguments_hash
+    })
   }
   const expiresMs = call.approval?.expires_ms ?? null
   if (expiresMs !== null && sheet.atMs >= expiresMs) {
@@ -137,7 +141,7 @@ const deny = (sheet: Drafting, command: Of<"DenyCall">): undefined => {
 const expire = (sheet: Drafting, command: Of<"ExpireApproval">): undefined => {
   const call = requireUndecided(sheet, command.call_id)
   if (call === undefined) return
-  const error = errorInfo("approval_timeout", "nobody answered in time")
+  const error = errorInfo("approval_timeout", "no answer in time")
   const payload = resultOf(sheet, call, { status: "timeout", error })
   sheet.step(tool, call.status, { _tag: "ExpireApproval", payload, place: placeOfCall(call) })
 }
@@ -254,8 +258,9 @@ const retry = (sheet: Drafting, command: Of<"RetryCall">): undefined => {
   const running = call === undefined ? undefined : waitsForRetry(sheet, call)
   if (running !== undefined) return startRetry(sheet, running)
   if (rerunCall(sheet, command) === undefined) return undefined
-  if (call !== undefined) return sheet.refuse("invalid_state", `${callId} waits for no retry`, { state: call.status })
-  return sheet.refuse("not_found", `no failed call ${callId}: it went well, was retried before, or is too old`)
+  if (call !== undefined)
+    return sheet.refuse("invalid_state", `${callId} is not waiting for a retry`, { state: call.status })
+  return sheet.refuse("not_found", `no failed call ${callId}: it succeeded, was retried already, or is too old`)
 }
 
 export const toolDeciders: Deciders<ToolRequest> = {

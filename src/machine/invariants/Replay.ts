@@ -75,7 +75,7 @@ export class ReplayChecker {
   finish(): Replay {
     const hash = canonicalHash(this.#straight)
     if (canonicalHash(this.#restored) !== hash) {
-      this.#violate("INV-REPLAY-IDEMPOTENT", "the fold through snapshots differs from the straight one")
+      this.#violate("INV-REPLAY-IDEMPOTENT", "the fold through snapshots differs from the direct one")
     }
     return { hash, violations: this.#violations }
   }

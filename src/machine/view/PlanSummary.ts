@@ -30,8 +30,8 @@ export const teamUse = (state: ConversationState, plan: PlanState): TeamUse => {
 export const costText = ({ tool_calls: calls, usage }: TeamUse): string => {
   const tokens = usage.input_tokens + usage.output_tokens
   const cost = costUsd(usage)
-  const usd = cost === null ? ", at a cost that is not known" : cost === 0 ? "" : `, $${cost.toFixed(4)}`
-  return `${tokens} tokens in ${calls} tool calls and the talk around them${usd}`
+  const usd = cost === null ? ", at an unknown cost" : cost === 0 ? "" : `, $${cost.toFixed(4)}`
+  return `${tokens} tokens and ${calls} tool calls${usd}`
 }
 
 export const durationText = (ms: number): string => {
@@ -114,7 +114,7 @@ export const stopSummary = (
   const completed = count((task) => task.status === "completed")
   return [
     `The goal was not met (${stop.reason})${stop.summary === undefined ? "" : `: ${stop.summary}`}`,
-    `${completed} of ${plan.tasks.length} tasks were completed, ${count(isLost)} failed, ${count(isActive)} were under way.`,
+    `${completed} of ${plan.tasks.length} tasks were completed, ${count(isLost)} failed, ${count(isActive)} were in progress.`,
     ...taskLines(plan.tasks),
     ...failedChecks(plan),
     ...nextStep(stop.reason),

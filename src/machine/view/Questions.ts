@@ -38,6 +38,6 @@ export const endQuestions = (sheet: Drafting): undefined => {
   for (const question of questions) {
     const isEnded = sheet.drafts.some((one) => one.kind === "tool.result" && endedBy(one) === question.call_id)
     if (isEnded || !touched.has(askingCall(question.call_id))) continue
-    endCall(sheet, question, "the call that asked is over", "cancel")
+    endCall(sheet, question, "the call that asked has ended", "cancel")
   }
 }

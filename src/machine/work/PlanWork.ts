@@ -139,7 +139,7 @@ const settlements = (state: ConversationState, plan: PlanState): ReadonlyArray<P
 const review = (plan: PlanState): PlanWork => {
   const max = plan.options.max_iterations ?? limits.planIterationsMax
   if (plan.iterations < max) return { _tag: "Review", iteration: plan.iterations + 1 }
-  return stop({ reason: "iterations_exhausted", detail: `${plan.iterations} reviews did not lead to the goal` })
+  return stop({ reason: "iterations_exhausted", detail: `the goal was not met after ${plan.iterations} reviews` })
 }
 
 const block = (plan: PlanState, work: Extract<PlanWork, { readonly _tag: "Block" }>): PlanWork =>
@@ -201,7 +201,7 @@ const underWay = (state: ConversationState, plan: PlanState): ReadonlyArray<Plan
   if (plan.attempts === 0) return [{ _tag: "Plan", attempt: 1 }]
   const orchestrator = agentOf(state, orchestratorIdOf(plan.plan_id))
   if (orchestrator === undefined || !isAlive(orchestrator)) {
-    return [stop({ reason: "orchestrator_ended", detail: "the agent that leads the work is gone" })]
+    return [stop({ reason: "orchestrator_ended", detail: "the orchestrator has ended" })]
   }
   const broken = loopBroken(state, plan)
   if (broken !== undefined) return [stop(broken)]

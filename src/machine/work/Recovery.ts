@@ -59,7 +59,7 @@ const loseCalls = (sheet: Drafting, loss: Loss): ReadonlyArray<string> =>
 /** Whoever asked is gone with the process. */
 const endAsked = (sheet: Drafting): ReadonlyArray<string> =>
   openQuestions(sheet.state).map((call) => {
-    endCall(sheet, call, "whoever asked is gone", "cancel")
+    endCall(sheet, call, "the agent that asked has ended", "cancel")
     return `${call.call_id}: nobody waits for the answer`
   })
 

@@ -34,13 +34,13 @@ export const agentKinds = [
     })
   }),
   defineKind("agent.ready", {
-    meaning: "An agent can take a turn.",
+    meaning: "An agent is ready for a turn.",
     views: ["catalog", "state_events", "agent_events"],
     payload: Schema.Struct({ agent_id: AgentId })
   }),
   /** What the agent's model is told about where it works: first the beginning of its prompt, later what has changed. */
   defineKind("agent.instructed", {
-    meaning: "The instructions an agent works under: the first part of its prompt, later what changed.",
+    meaning: "The instructions of an agent: the first part of its prompt, later only the changes.",
     payload: Schema.Struct({ agent_id: AgentId, text: Name, parts: Schema.Array(InstructionPart) }),
     visibility: "internal"
   }),
@@ -51,7 +51,7 @@ export const agentKinds = [
     runeClass: "terminal"
   }),
   defineKind("agent.terminated", {
-    meaning: "An agent is over, with its totals.",
+    meaning: "An agent ended, with its totals.",
     views: ["catalog", "state_events", "agent_events"],
     payload: Schema.Struct({ agent_id: AgentId, reason: Schema.String, stats: AgentStats }),
     runeClass: "terminal"

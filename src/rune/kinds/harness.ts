@@ -26,7 +26,7 @@ export const harnessKinds = [
     payload: Schema.Struct({ text: Schema.String, principal: Schema.optionalKey(Schema.String) })
   }),
   defineKind("harness.detached", {
-    meaning: "An outside agent is gone.",
+    meaning: "An outside agent is disconnected.",
     views: ["catalog", "agent_events"],
     payload: Schema.Struct({
       reason: Schema.String,
@@ -36,7 +36,7 @@ export const harnessKinds = [
     runeClass: "terminal"
   }),
   defineKind("harness.recovered", {
-    meaning: "The state of an outside agent was corrected from what it left.",
+    meaning: "The state of an outside agent was corrected from its transcript.",
     payload: Schema.Struct({ reason: Schema.String })
   })
 ] as const

@@ -146,7 +146,7 @@ export const planKinds = [
     payload: Schema.Struct({ plan_id: PlanId, approver: Name, channel: Schema.optionalKey(Schema.String) })
   }),
   defineKind("plan.rejected", {
-    meaning: "Somebody sent the plan back.",
+    meaning: "Somebody rejected the plan.",
     payload: Schema.Struct({ plan_id: PlanId, reason: Schema.String, approver: Schema.optionalKey(Schema.String) })
   }),
   defineKind("plan.task_assigned", {
@@ -180,7 +180,7 @@ export const planKinds = [
     })
   }),
   defineKind("plan.task_released", {
-    meaning: "An attempt at a task ended through no fault of its own and does not count.",
+    meaning: "An attempt at a task ended for an external reason and does not count.",
     payload: Schema.Struct({ plan_id: PlanId, task_id: TaskId, error: ErrorInfo })
   }),
   defineKind("plan.task_returned", {
@@ -203,7 +203,7 @@ export const planKinds = [
     payload: Schema.Struct({ plan_id: PlanId, cause: SuspendCause, question: Name })
   }),
   defineKind("plan.resumed", {
-    meaning: "The goal is pursued again.",
+    meaning: "Work on the goal resumes.",
     payload: Schema.Struct({
       plan_id: PlanId,
       reason: Schema.String,

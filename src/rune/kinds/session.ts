@@ -34,7 +34,7 @@ export const sessionKinds = [
     })
   }),
   defineKind("session.activated", {
-    meaning: "The conversation takes input; its root agent is named.",
+    meaning: "The conversation accepts input; the rune names its root agent.",
     views: ["state_events"],
     payload: Schema.Struct({ root_agent_id: AgentId })
   }),
@@ -50,7 +50,7 @@ export const sessionKinds = [
   }),
   defineKind("session.suspended", {
     meaning:
-      "Work stopped by itself and a person decides how to continue: a budget is used up, or something keeps failing.",
+      "The server stopped the work and a person decides how to continue: a budget is used up, or turns keep failing.",
     views: ["state_events"],
     payload: Schema.Struct({ reason: Schema.String, budget_info: Schema.optionalKey(BudgetInfo) })
   }),
@@ -60,13 +60,13 @@ export const sessionKinds = [
     payload: OptionalReason
   }),
   defineKind("session.closing", {
-    meaning: "The conversation takes no more input and winds up what runs.",
+    meaning: "The conversation accepts no more input and ends running work.",
     views: ["state_events"],
     payload: Reason,
     runeClass: "terminal"
   }),
   defineKind("session.closed", {
-    meaning: "The conversation is over; its totals are on record.",
+    meaning: "The conversation ended, with its totals.",
     views: ["state_events"],
     payload: Schema.Struct({ final_stats: FinalStats }),
     runeClass: "terminal"
@@ -78,7 +78,7 @@ export const sessionKinds = [
     runeClass: "terminal"
   }),
   defineKind("session.restored", {
-    meaning: "An archived conversation is back in the log.",
+    meaning: "An archived conversation was restored to the log.",
     views: ["state_events"],
     payload: Schema.Struct({ location: Schema.optionalKey(Schema.String), hash: Schema.optionalKey(Sha256Hex) })
   }),

@@ -40,7 +40,7 @@ export const systemKinds = [
     visibility: "internal"
   }),
   defineKind("system.recovered", {
-    meaning: "Work found unfinished at a start was resolved.",
+    meaning: "Work left unfinished by a crash was resolved at a start.",
     views: ["catalog"],
     payload: Schema.Struct({
       pending: Count,
@@ -54,7 +54,7 @@ export const systemKinds = [
     visibility: "internal"
   }),
   defineKind("system.thinned", {
-    meaning: "Superseded fragments were dropped; ids in the range have no rune any more.",
+    meaning: "Superseded fragments were dropped; ids in the range no longer have a rune.",
     references: [["from"], ["to"]],
     payload: Schema.Struct({ from: EventId, to: EventId }),
     visibility: "internal"

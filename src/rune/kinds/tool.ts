@@ -77,7 +77,7 @@ export const toolKinds = [
     })
   }),
   defineKind("tool.approval_requested", {
-    meaning: "A call waits for a person, with what exactly would run.",
+    meaning: "A call waits for approval, with exactly what would run.",
     views: ["state_events", "agent_events"],
     payload: Schema.Struct({
       call_id: CallId,

@@ -104,7 +104,7 @@ export const turnKinds = [
   }),
   /** Input that waited and will not be worked on. */
   defineKind("turn.dequeued", {
-    meaning: "Input that waited was dropped, with the reason.",
+    meaning: "Queued input was dropped, with the reason.",
     views: ["catalog"],
     references: [["event_ids", "*"]],
     payload: Schema.Struct({ event_ids: Schema.Array(EventId), reason: Name })
@@ -179,7 +179,7 @@ export const turnKinds = [
     payload: Schema.Struct({ call_ids: Schema.Array(CallId) })
   }),
   defineKind("turn.tools_finished", {
-    meaning: "Every call of a batch has its result; the hooks that follow are named.",
+    meaning: "Every call of a batch has its result; the rune names the hooks that follow.",
     views: ["state_events"],
     payload: Schema.Struct({
       summaries: Schema.Array(CallSummary),
@@ -210,7 +210,7 @@ export const turnKinds = [
     runeClass: "terminal"
   }),
   defineKind("turn.interrupted", {
-    meaning: "The turn was stopped, with what had been said so far.",
+    meaning: "The turn was stopped, with its text so far.",
     views: ["catalog", "state_events", "agent_events", "trace"],
     payload: Schema.Struct({
       reason: Schema.String,
@@ -236,7 +236,7 @@ export const turnKinds = [
     supersedes: textDeltas
   }),
   defineKind("turn.retry_scheduled", {
-    meaning: "A failed step will be tried again, at a time or by a person.",
+    meaning: "A failed step will be retried, at a set time or by a person.",
     views: ["catalog", "state_events", "trace"],
     payload: Schema.Struct({
       attempt: Ordinal,
@@ -259,7 +259,7 @@ export const turnKinds = [
     payload: Schema.Struct({ attempt: Ordinal, target: RetryTarget })
   }),
   defineKind("turn.compacted", {
-    meaning: "Older messages were replaced by a summary in what the model is sent.",
+    meaning: "A summary replaced older messages in model requests.",
     views: ["catalog", "agent_events"],
     references: [["upto"]],
     payload: Schema.Struct({

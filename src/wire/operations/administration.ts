@@ -21,7 +21,7 @@ export const administrationOperations = [
     input: {},
     /** Names and roles; the token of the data directory, which is `local`, is not among them. */
     answer: Struct({ items: List(Struct({ name: Text, role: Text })) }),
-    about: "Names and roles; the token of the data directory is not among them."
+    about: "Lists names and roles of tokens, without the token of the data directory."
   }),
   defineOperation({
     name: "token.create",
@@ -30,7 +30,7 @@ export const administrationOperations = [
     input: { name: TokenName, role: Schema.Literals(roles) },
     /** The token is told once. */
     answer: Struct({ name: Text, role: Text, token: Text }),
-    about: "The token is told once, and works at once."
+    about: "Creates a token. It is returned once, and is valid immediately."
   }),
   defineOperation({
     name: "token.remove",
@@ -38,7 +38,7 @@ export const administrationOperations = [
     mutates: false,
     input: { name: TokenName },
     answer: Struct({ name: Text }),
-    about: "Works at once: connections that came in with the token are closed."
+    about: "Removes a token immediately; connections that use it are closed."
   }),
   defineOperation({
     name: "server.info",
@@ -54,7 +54,7 @@ export const administrationOperations = [
       /** What holds commands; null on a server without commands. */
       sandbox: NullOr(Struct({ level: Text, detail: Text, contained: Schema.Boolean }))
     }),
-    about: "Version, process, default model, and what holds commands."
+    about: "Version, process, default model and sandbox of the server."
   }),
   defineOperation({
     name: "server.stop",
@@ -62,7 +62,7 @@ export const administrationOperations = [
     mutates: false,
     input: { reason: optional(Text) },
     answer: Struct({ stopping: Schema.Boolean }),
-    about: "Stops the server in good order."
+    about: "Stops the server cleanly."
   }),
   defineOperation({
     name: "server.fibers",
@@ -75,7 +75,7 @@ export const administrationOperations = [
       left_out: Count
     }),
     about:
-      "What the server is doing now, for finding faults: each conversation at work, its agents, their turns, and the model call, tools and hooks of each."
+      "What the server is doing now, for debugging: each active conversation, its agents, their turns, and the model call, tools and hooks of each."
   }),
   defineOperation({
     name: "stats",
@@ -95,6 +95,7 @@ export const administrationOperations = [
       }),
       serverFigures
     ]),
-    about: "Numbers of a conversation or of the server; with a window (`90s`, `15m`, `24h`, `7d`), what happened in it."
+    about:
+      "Figures of a conversation or of the server; with a window (`90s`, `15m`, `24h`, `7d`), only those of that period."
   })
 ] as const

@@ -25,7 +25,7 @@ export const agentOperations = [
       budget: optional(Budget)
     },
     answer: Struct({ agent_id: AgentId, ...changed }),
-    about: "Its parent is the root agent, unless `parent_id` names another."
+    about: "Starts an agent. Its parent is the root agent, unless `parent_id` names another."
   }),
   defineOperation({
     name: "agent.message",
@@ -33,7 +33,7 @@ export const agentOperations = [
     mutates: true,
     input: { ...conversation, agent_id: AgentId, content: InputContent },
     answer: Changed,
-    about: "A message to one agent."
+    about: "Sends a message to one agent."
   }),
   defineOperation({
     name: "agent.kill",
@@ -41,7 +41,7 @@ export const agentOperations = [
     mutates: true,
     input: { ...because, agent_id: AgentId, force: optional(Schema.Boolean) },
     answer: Changed,
-    about: "Ends the agent; with `force`, also in the middle of a turn."
+    about: "Ends the agent; with `force`, also during a turn."
   }),
   defineOperation({
     name: "agent.list",
@@ -49,7 +49,7 @@ export const agentOperations = [
     mutates: false,
     input: conversation,
     answer: Struct({ items: List(AgentItem) }),
-    about: "Every agent of the conversation, also those that are over."
+    about: "Lists every agent of the conversation, including ended ones."
   }),
   defineOperation({
     name: "budget.set",
@@ -57,6 +57,6 @@ export const agentOperations = [
     mutates: true,
     input: { ...conversation, agent_id: optional(AgentId), ...Budget.fields },
     answer: Changed,
-    about: "Of the conversation, or of the agent that is named."
+    about: "Sets the budget of the conversation, or of the named agent."
   })
 ] as const

@@ -19,7 +19,7 @@ export const conversationOperations = [
     input: createFields,
     answer: Struct({ conversation_id: ConversationId, root_agent_id: AgentId, ...changed }),
     about:
-      "Starts a conversation with its root agent. Of `unsafe_workspace`: [what can be a workspace](SECURITY.md#what-can-be-a-workspace)."
+      "Starts a conversation with its root agent. For `unsafe_workspace` see [what can be a workspace](SECURITY.md#what-can-be-a-workspace)."
   }),
   defineOperation({
     name: "conversation.list",
@@ -39,7 +39,7 @@ export const conversationOperations = [
       rebuilding: optional(Schema.Literal(true))
     }),
     about:
-      "Up to 200 conversations a page. `rebuilding` while the catalog is filled from the logs and conversations may be missing."
+      "Lists conversations, at most 200 per page. `rebuilding` is true while the catalog is rebuilt from the logs and conversations may be missing."
   }),
   defineOperation({
     name: "conversation.get",
@@ -51,7 +51,7 @@ export const conversationOperations = [
       at_event_id: optional(Ordinal)
     },
     answer: ConversationSummary,
-    about: "The conversation at a glance; with `at_event_id`, as it was right after that event."
+    about: "Summarizes the conversation; with `at_event_id`, as it was right after that event."
   }),
   defineOperation({
     name: "conversation.prompt",
@@ -60,14 +60,14 @@ export const conversationOperations = [
     input: { ...conversation, agent_id: optional(AgentId) },
     answer: ConversationPrompt,
     about:
-      "What the agent's model is told before and beside the messages: instructions, whether they were sent, notes, what the next request would add, parts with their hashes."
+      "What the agent's model gets in addition to the messages: instructions, whether they were sent, notes, what the next request would add, parts with their hashes."
   }),
   changesState("conversation.pause", "Starts no more turns until it is resumed."),
   changesState("conversation.resume", "Continues a paused conversation."),
   changesState("conversation.unsuspend", "Continues a suspended conversation."),
-  changesState("conversation.close", "Ends it: its agents stop, and its log takes no more messages."),
+  changesState("conversation.close", "Closes it: its agents stop, and it accepts no more messages."),
   changesState("conversation.archive", "Moves a closed conversation to the archive."),
-  changesState("conversation.restore", "Brings a conversation back from the archive."),
+  changesState("conversation.restore", "Restores a conversation from the archive."),
   defineOperation({
     name: "conversation.fork",
     role: "operator",
@@ -79,6 +79,6 @@ export const conversationOperations = [
       continue: optional(Schema.Boolean)
     },
     answer: Struct({ conversation_id: ConversationId, ...changed }),
-    about: "Copies the conversation up to an event. What was under way is over in the fork, unless `continue` is true."
+    about: "Copies the conversation up to an event. Work in progress is ended in the fork, unless `continue` is true."
   })
 ] as const

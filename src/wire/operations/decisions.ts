@@ -15,7 +15,7 @@ export const decisionOperations = [
     input: { conversation_id: optional(ConversationId) },
     answer: fromAll(ApprovalItem),
     about:
-      "Of each: call, arguments and their hash, path of the agent from the root, why it is asked, what is shown, choices, what each would teach the policy."
+      "Lists waiting approvals: call, arguments and their hash, path of the agent from the root, reason, preview, choices, and the rule that each choice would add."
   }),
   defineOperation({
     name: "approval.approve",
@@ -31,7 +31,7 @@ export const decisionOperations = [
     /** `learnt`: whether a permission for good could be written down. */
     answer: Schema.Struct({ ...changed, learnt: optional(Schema.Boolean) }),
     about:
-      "`scope` is `once`, `session` or `rule`; a rule is for admins. `learnt` says whether the rule could be written down."
+      "Allows a call. `scope` is `once`, `session` or `rule`; `rule` requires an admin. `learnt` is true if the rule was saved."
   }),
   defineOperation({
     name: "approval.deny",
@@ -44,7 +44,7 @@ export const decisionOperations = [
       interrupt: optional(Schema.Boolean)
     },
     answer: Changed,
-    about: "With `interrupt`, the turn ends too."
+    about: "Refuses a call; with `interrupt`, also stops the turn."
   }),
   defineOperation({
     name: "turn.interrupt",
@@ -52,7 +52,7 @@ export const decisionOperations = [
     mutates: true,
     input: { ...because, agent_id: optional(AgentId) },
     answer: Changed,
-    about: "Stops the turn of the root agent, or of the agent that is named."
+    about: "Stops the turn of the root agent, or of the named agent."
   }),
   defineOperation({
     name: "turn.retry",
@@ -60,7 +60,7 @@ export const decisionOperations = [
     mutates: true,
     input: { ...because, agent_id: optional(AgentId) },
     answer: Changed,
-    about: "Tries a turn that failed, or that waits for a provider, again at once."
+    about: "Retries a turn immediately that failed or waits for a provider."
   }),
   defineOperation({
     name: "tool.retry",
@@ -69,7 +69,7 @@ export const decisionOperations = [
     input: { ...conversation, call_id: CallId, repeat_effect: optional(Schema.Boolean) },
     answer: Changed,
     about:
-      "Runs a call again: one that waits for its retry at once, one of a turn that is over in a new turn. What may have taken effect needs `repeat_effect`."
+      "Runs a call again: immediately if it waits for its retry, in a new turn if its turn has ended. A call that may have taken effect needs `repeat_effect`."
   }),
   defineOperation({
     name: "hook.retry",
@@ -78,6 +78,6 @@ export const decisionOperations = [
     input: { ...conversation, hook_run_id: HookRunId, repeat_effect: optional(Schema.Boolean) },
     answer: Changed,
     about:
-      "Runs a hook again: one that waits for its retry at once, one of a turn that is over in a new turn, with those it kept from running. What may have taken effect needs `repeat_effect`."
+      "Runs a hook again: immediately if it waits for its retry, in a new turn if its turn has ended, together with the hooks that it blocked. A hook that may have taken effect needs `repeat_effect`."
   })
 ] as const

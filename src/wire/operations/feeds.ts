@@ -32,7 +32,7 @@ export const feedOperations = [
     /** `since_ms` comes with "*": what to come back with. */
     answer: Struct({ sub: Text, head: Count, since_ms: optional(Schema.Int) }),
     about:
-      'A conversation, or `"*"` for all. `after` is an event id, or `"tail"`. `cursors` and `since_ms` are of `"*"`: the last event of each conversation one knows, and the time from which on the others are new; the answer has the `since_ms` to come back with. `view` is `runes`, `state_events` or `agent_events`.'
+      'Subscribes to a conversation, or to all with `"*"`. `after` is an event id, or `"tail"`. `cursors` and `since_ms` apply to `"*"`: the last event of each known conversation, and the time after which other conversations are new; the answer has the `since_ms` for the next subscription. `view` is `runes`, `state_events` or `agent_events`.'
   }),
   defineOperation({
     name: "unsubscribe",
@@ -41,7 +41,7 @@ export const feedOperations = [
     answeredBy: "connection",
     input: { sub: Text },
     answer: Schema.Record(Text, JsonValue),
-    about: "Answers with an empty object."
+    about: "Ends a subscription. Answers with an empty object."
   }),
   defineOperation({
     name: "attention.subscribe",
@@ -50,7 +50,7 @@ export const feedOperations = [
     answeredBy: "connection",
     input: {},
     answer: Struct({ sub: Text }),
-    about: "Follows what needs a person."
+    about: "Subscribes to attention: everything that needs a person."
   }),
   defineOperation({
     name: "attention.list",
@@ -58,6 +58,7 @@ export const feedOperations = [
     mutates: false,
     input: {},
     answer: fromAll(AttentionItem),
-    about: "What needs a person now. `left_out` where there are too many conversations to ask."
+    about:
+      "Lists everything that needs a person now. `left_out` counts conversations that were not checked because there are too many."
   })
 ] as const

@@ -23,7 +23,7 @@ export const outsideOperations = [
       waiting: List(Struct({ ...OpenToolCall.fields, attempt: Ordinal }))
     }),
     about:
-      "Tools that the client runs itself, for as long as its connection lasts. `open` are the calls of them that are not over, `waiting` those that have started."
+      "Registers client-run tools for the lifetime of the connection. `open` lists their unfinished calls, `waiting` those that have started."
   }),
   defineOperation({
     name: "tool.result",
@@ -36,7 +36,7 @@ export const outsideOperations = [
       output: optional(Text)
     },
     answer: Changed,
-    about: "What came of a call of such a tool."
+    about: "Submits the result of a call of a client-run tool."
   }),
   defineOperation({
     name: "harness.launch",
@@ -63,7 +63,7 @@ export const outsideOperations = [
       versions: List(Text)
     }),
     about:
-      "Makes a conversation for an outside agent and says how to start its program, on the machine of the server. `harness.attach` follows when it runs."
+      "Creates a conversation for an outside agent and returns how to start its program, on the machine of the server. Call `harness.attach` when it runs."
   }),
   defineOperation({
     name: "harness.attach",
@@ -71,7 +71,7 @@ export const outsideOperations = [
     mutates: true,
     input: conversation,
     answer: Changed,
-    about: "The program of an outside agent runs: from here on it is followed."
+    about: "Reports that the program of an outside agent runs; the server follows it from then on."
   }),
   defineOperation({
     name: "harness.list",
@@ -79,7 +79,7 @@ export const outsideOperations = [
     mutates: false,
     input: { conversation_id: optional(ConversationId) },
     answer: Struct({ items: List(OutsideAgentItem) }),
-    about: "Outside agents whose program runs, or is about to."
+    about: "Lists outside agents whose program runs or is starting."
   }),
   defineOperation({
     name: "harness.send",
@@ -88,7 +88,7 @@ export const outsideOperations = [
     input: { ...conversation, text: Text },
     answer: Changed,
     about:
-      "Types a text into an outside agent, as soon as it takes input: not while it starts, and not into one of its dialogs. It was delivered when a `user_prompt` event shows it."
+      "Types text into an outside agent as soon as it accepts input: not while it starts, and not into one of its dialogs. A `user_prompt` event confirms the delivery."
   }),
   defineOperation({
     name: "harness.interrupt",
@@ -96,7 +96,7 @@ export const outsideOperations = [
     mutates: true,
     input: conversation,
     answer: Changed,
-    about: "Ends what an outside agent does, with the key that its program has for it."
+    about: "Interrupts an outside agent, with the interrupt key of its program."
   }),
   defineOperation({
     name: "terminal.attach",
@@ -112,7 +112,7 @@ export const outsideOperations = [
       rows: Ordinal
     }),
     about:
-      "Follows the terminal of an outside agent: first its screen as it is, then what its program writes, in pushed frames with `terminal`. `unsubscribe` leaves it running."
+      "Subscribes to the terminal of an outside agent: first its current screen, then the output of its program, in pushed frames with `terminal`. `unsubscribe` leaves it running."
   }),
   defineOperation({
     name: "terminal.input",
@@ -121,7 +121,7 @@ export const outsideOperations = [
     answeredBy: "connection",
     input: { sub: Text, data: Text },
     answer: Schema.Record(Text, JsonValue),
-    about: "Keys for a terminal that this connection types in; `data` is base64. Answers with an empty object."
+    about: "Sends keys to a terminal of this connection; `data` is base64. Answers with an empty object."
   }),
   defineOperation({
     name: "terminal.resize",
@@ -130,6 +130,6 @@ export const outsideOperations = [
     answeredBy: "connection",
     input: { sub: Text, columns: Ordinal, rows: Ordinal },
     answer: Schema.Record(Text, JsonValue),
-    about: "The size of the window of whoever types. Answers with an empty object."
+    about: "Sets the window size of the typing client. Answers with an empty object."
   })
 ] as const

@@ -22,7 +22,7 @@ export const workOperations = [
     /** One of `turn_id`, when a turn was started, and `queued`, its place among those that wait (0 when its turn has begun meanwhile). */
     answer: Struct({ ...changed, turn_id: optional(TurnId), queued: optional(Count) }),
     about:
-      "`mode` is `queue` or `steer`. Answers with the `turn_id` it started, or with `queued`, its place among those that wait. `bad_request` when nothing is said: no text but white space, no parts. [Images and files](#images-and-files)."
+      "Posts a message. `mode` is `queue` or `steer`. Answers with the `turn_id` it started, or with `queued`, its position in the queue. `bad_request` if the message is empty: only white space and no parts. See [images and files](#images-and-files)."
   }),
   defineOperation({
     name: "goal.submit",
@@ -40,7 +40,7 @@ export const workOperations = [
     },
     answer: Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
     about:
-      "Names a conversation, or takes the fields of `conversation.create` for a new one. `evidence`, `hidden_evidence` and `protect` are the person's own checks, [whatever the plan says](AUTONOMY.md#your-own-checks); `bad_request` names the one that cannot be made."
+      "Submits a goal to an existing conversation, or to a new one with the fields of `conversation.create`. `evidence`, `hidden_evidence` and `protect` are [your own checks](AUTONOMY.md#your-own-checks), independent of the plan; `bad_request` names an invalid one."
   }),
   defineOperation({
     name: "goal.resume",
@@ -49,7 +49,7 @@ export const workOperations = [
     input: { ...plan, budget: optional(Budget) },
     answer: Changed,
     about:
-      "Pursues a goal again that waits for a person: suspended, paused, out of budget, or with calls that only a person can let go on. Finished tasks stay finished. `budget` replaces that of the goal. `invalid_state` when it waits for nobody or is over."
+      "Resumes a goal that waits for a person: suspended, paused, out of budget, or with calls that need a person. Finished tasks stay finished. `budget` replaces that of the goal. `invalid_state` if the goal does not wait or has ended."
   }),
   defineOperation({
     name: "goal.demo",
@@ -57,7 +57,7 @@ export const workOperations = [
     mutates: true,
     input: {},
     answer: Struct({ conversation_id: ConversationId, plan_id: PlanId, ...changed }),
-    about: "Submits the goal of `echs demo`, played by a scripted model in a temporary directory: no key, no network."
+    about: "Submits the goal of `echs demo`, with a scripted model in a temporary directory: no key, no network."
   }),
   defineOperation({
     name: "plan.approve",
@@ -65,7 +65,7 @@ export const workOperations = [
     mutates: true,
     input: { ...plan, revision: optional(Ordinal) },
     answer: Changed,
-    about: "`invalid_state` when `revision` is given and the plan has another one by now."
+    about: "`invalid_state` if `revision` is given and the plan has another revision by now."
   }),
   defineOperation({
     name: "plan.reject",
@@ -73,7 +73,7 @@ export const workOperations = [
     mutates: true,
     input: { ...plan, revision: optional(Ordinal) },
     answer: Changed,
-    about: "`invalid_state` when `revision` is given and the plan has another one by now."
+    about: "`invalid_state` if `revision` is given and the plan has another revision by now."
   }),
   defineOperation({
     name: "plan.cancel",
@@ -81,6 +81,6 @@ export const workOperations = [
     mutates: true,
     input: plan,
     answer: Changed,
-    about: "Stops pursuing the goal."
+    about: "Stops the goal."
   })
 ] as const

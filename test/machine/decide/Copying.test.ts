@@ -170,7 +170,7 @@ describe("a copy of a conversation that was being closed", () => {
     // A child that is older than its parent: no log says so.
     const state = restoreSnapshot(snapshotOf(story.state))
     story.state = { ...state, agents: state.agents.toReversed() }
-    expect(() => copy(story)).toThrow("a copy could not begin: KillAgent gave")
+    expect(() => copy(story)).toThrow("the copy could not start: KillAgent gave")
   })
 })
 

@@ -162,7 +162,7 @@ describe("a sum", () => {
     const other = noUsage()
     addTotals(other, sum)
     expect(shownUsage(other)).toMatchObject({ input_tokens: 2, usd: null })
-    expect(costText({ usage: other, tool_calls: 1, agents: 1 })).toContain("not known")
+    expect(costText({ usage: other, tool_calls: 1, agents: 1 })).toContain("at an unknown cost")
   })
 
   it("says when some of it is an estimate", () => {

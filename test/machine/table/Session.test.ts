@@ -437,7 +437,7 @@ describe("a command with a key", () => {
       code: "limit_exceeded",
       data: { retry_after_ms: one.ts_ms + limits.idempotencyTtlMs - (story.nowMs - 1) }
     })
-    expect(refusal.message).toMatch(/send it without a key, or in \d+ s$/)
+    expect(refusal.message).toMatch(/send the command without a key, or in \d+ s$/)
     expect(story.send({ _tag: "UpdateConfig", changes: {} }, { ...key, key: "first" })._tag).toBe("Repeated")
     story.run({ _tag: "UpdateConfig", changes: {} })
     story.nowMs = one.ts_ms + limits.idempotencyTtlMs + 1

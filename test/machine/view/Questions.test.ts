@@ -62,7 +62,7 @@ describe("a question in the course of a call", () => {
     expect(ended(story, from)).toEqual([call, question])
     expect(story.runes.at(-1)?.payload).toMatchObject({
       status: "cancelled",
-      error: { message: expect.stringContaining("the call that asked is over") }
+      error: { message: expect.stringContaining("the call that asked has ended") }
     })
     expect(openQuestions(story.state)).toEqual([])
     expect(checkInvariants(story.runes)).toEqual([])
@@ -127,7 +127,7 @@ describe("a question in the course of a call", () => {
       arguments: {},
       tool: { effect_class: "pure", mutating: false, provenance: "mcp" }
     } as const
-    expect(story.refused(command)).toMatchObject({ code: "invalid_state", message: "call_1 does not run any more" })
+    expect(story.refused(command)).toMatchObject({ code: "invalid_state", message: "call_1 is no longer running" })
     story.start("call_1")
     story.finish("call_1")
     expect(story.refused(command)).toMatchObject({ code: "invalid_state" })

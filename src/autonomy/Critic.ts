@@ -10,6 +10,7 @@ import { makeGit } from "./Git.ts"
 import { modelOf, type Tools } from "./GoalContext.ts"
 import * as Prompts from "./Prompts.ts"
 import { withCleanCopy } from "./ProofPlace.ts"
+import { reopenings } from "./Regressions.ts"
 import { specsToReview } from "./Review.ts"
 import { advance, type Scene, workspaceIn } from "./Scene.ts"
 import { withSuspects } from "./Suspects.ts"
@@ -36,6 +37,9 @@ export const review = async (scene: Scene, { iteration }: Of<"Review">): Promise
   const workspace = workspaceIn(scene)
   const evidence = workspace === undefined ? [] : await checkAll(context, scene, workspace, `${planId}-review`)
   if (signal.aborted) return
+  const [reopened, ...also] = workspace === undefined ? [] : await reopenings(context, scene, workspace, evidence)
+  if (signal.aborted) return
+  if (reopened !== undefined) return advance(scene, reopened, also.length === 0 ? {} : { also })
   const agentId = criticIdOf(planId, iteration)
   await advance(
     scene,

@@ -25,6 +25,9 @@ export const limits = {
   evidenceKeptMax: 4_096,
   /** Checks that passed once and fail now, told to whoever plans anew. */
   regressionsShownMax: 16,
+  /** Checks of a review whose culprit is looked for, and tasks that are looked at for each. */
+  regressionsTracedMax: 4,
+  traceTasksMax: 8,
   /** Files named as a reason to doubt a check. */
   suspectsShownMax: 10,
   /** Shown to a worker of what those before it said. */

@@ -63,8 +63,9 @@ const retry = ({ evidence, failure, tries }: TaskState): string => {
 }
 
 export const taskPrompt = (plan: PlanState, task: TaskState): string => {
-  const { evidence = [], instructions, task_id: id, title } = task.task
-  const checks = evidence.length === 0 ? "" : `\n\nThe server will check:\n${specLines(evidence)}`
+  const { instructions, task_id: id, title } = task.task
+  const specs = [...(task.task.evidence ?? []), ...task.regressions] as ReadonlyArray<EvidenceSpec>
+  const checks = specs.length === 0 ? "" : `\n\nThe server will check:\n${specLines(specs)}`
   const head = `Task ${id}: ${title}\n\n${instructions}`
   return `${head}${criteria(task)}${checks}${before(plan, task)}${retry(task)}\n\nIt is part of this goal: ${plan.goal}`
 }

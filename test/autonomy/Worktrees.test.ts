@@ -290,6 +290,48 @@ describe("a goal with worktrees", () => {
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\nthree\n")
   })
 
+  it.each([true, false])(
+    "opens the task again that broke what another had shown (worktrees: %s)",
+    async (worktrees) => {
+      const workspace = repository()
+      const later = { depends_on: ["ann"] }
+      const evidence = (id: string) => [{ type: "command", command: ["grep", "-q", id, "a.txt"] }]
+      const task = (id: string, more: object = {}) => ({
+        id,
+        title: id,
+        instructions: id,
+        evidence: evidence(id),
+        ...more
+      })
+      const story = scenarios({
+        breaks: [
+          {
+            when: { role: "orchestrator" },
+            play: [use("submit_plan", { tasks: [task("ann"), task("bob", later), task("cleo", later)] })]
+          },
+          { when: when("its work broke", 1), play: [write("ann\nbob\ncleo\n")] },
+          { when: when("^Task ann", 1), play: [write("ann\ntwo\nthree\n")] },
+          { when: when("^Task bob", 1), play: [write("bob\ntwo\nthree\n")] },
+          { when: when("^Task cleo", 1), play: [write("bob\ntwo\ncleo\n")] },
+          done,
+          passes
+        ]
+      })
+      const world = await worlds.open(goalWorld({ scenarios: story }))
+      const options = { worktrees }
+      const goal = await submitGoal(world, { model: "scripted/breaks", workspace, options, max_parallel: 1 })
+      expect((await goalEnd(goal)).kind).toBe("plan.goal_met")
+      const reopened = goal.talk.of("plan.task_reopened").map(({ payload }) => payload)
+      expect(reopened).toMatchObject([{ task_id: "bob", error: { code: "regression" } }])
+      expect(reopened[0]?.evidence.map(({ spec }) => spec)).toMatchObject([{ command: ["grep", "-q", "ann", "a.txt"] }])
+      expect(goal.talk.of("plan.task_failed")).toEqual([])
+      expect(goal.talk.of("plan.review_started")).toHaveLength(1)
+      const again = goal.talk.of("plan.task_completed").filter(({ payload }) => payload.task_id === "bob")
+      expect(again.at(-1)?.payload.evidence.map(({ passed }) => passed)).toEqual([true, true])
+      expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("ann\nbob\ncleo\n")
+    }
+  )
+
   it("is stopped before anything is paid for where no worktrees can be made", async () => {
     const plain = workspaces.make()
     const part = join(repository(), "src")

@@ -221,6 +221,7 @@ describe("a task", () => {
       payload: { plan_id: planId, changes: [{ type: "task_changed", task: task("a") }] }
     })
     expect(story.plan.tasks[0]?.reopens).toBe(1)
+    expect(checkInvariants(story.runes)).toEqual([])
     const open = { _tag: "ReopenTask", payload: { plan_id: planId, task_id: a, error, evidence: [] } } as const
     expect(story.refused({ _tag: "AdvancePlan", plan_id: planId, step: open }).data).toEqual({ state: "pending" })
   })

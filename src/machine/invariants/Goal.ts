@@ -50,6 +50,11 @@ const planUpdated: Check<"plan.updated"> = (world, rune) => {
   }
 }
 
+const openAgain = (world: World, rune: RuneOf<"plan.task_retried" | "plan.task_reopened">): void => {
+  const task = taskOf(world, rune, rune.payload.task_id)
+  if (task !== undefined) task.isDone = false
+}
+
 export const goalChecks: { readonly [K in Kind]?: Check<K> } = {
   "plan.goal_received": (world) => world.tasks.clear(),
   "plan.created": (world, rune) => {
@@ -63,10 +68,8 @@ export const goalChecks: { readonly [K in Kind]?: Check<K> } = {
     const task = taskOf(world, rune, rune.payload.task_id)
     if (task !== undefined) task.isDone = true
   },
-  "plan.task_retried": (world, rune) => {
-    const task = taskOf(world, rune, rune.payload.task_id)
-    if (task !== undefined) task.isDone = false
-  },
+  "plan.task_retried": openAgain,
+  "plan.task_reopened": openAgain,
   "plan.task_started": taskStarted,
   "plan.task_completed": taskCompleted,
   "plan.goal_met": (world, rune) => requireEvidence(world, rune, rune.payload.evidence)

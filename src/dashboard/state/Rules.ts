@@ -7,7 +7,9 @@ export const ruleText = (rule: unknown): string => {
   const { access, command, definition, host, network, path, tool, uncontained, workspace } = (rule ?? {}) as Readonly<
     Record<string, unknown>
   >
-  const what = [command, path, host].find((one) => one !== undefined)
+  const listed = [command, path, host].find((one) => one !== undefined)
+  // A list of one pattern is that pattern; the words of a command stay a list, so that each is seen as a word.
+  const what = command === undefined && Array.isArray(listed) && listed.length === 1 ? listed[0] : listed
   const tools = tool === undefined ? "every tool" : [tool].flat().map(String).join(", ")
   const more = [
     access === undefined ? "" : ` (${String(access)})`,

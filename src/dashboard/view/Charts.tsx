@@ -15,7 +15,7 @@ export interface Day extends Share {
 }
 
 const dayMs = 86_400_000
-const size = { width: 560, height: 160, bottom: 20, top: 18, gap: 4 } as const
+const size = { width: 1120, height: 160, bottom: 20, top: 18, gap: 4 } as const
 
 const tokensOf = (share: Share): number => share.input_tokens + share.output_tokens
 

@@ -91,7 +91,11 @@ const Live = () => {
   return (
     <section class="tiles" aria-label="Server">
       <Tile name="Runes" now={`${(rates.at(-1) ?? 0).toFixed(1)} /s`} values={rates} />
-      <Tile name="Commit latency" now={`${(commits.at(-1) ?? 0).toFixed(1)} ms`} values={commits} />
+      <Tile
+        name="Commit latency"
+        now={(commits.at(-1) ?? 0) === 0 ? "–" : `${(commits.at(-1) ?? 0).toFixed(1)} ms`}
+        values={commits}
+      />
       <Tile
         name="Memory"
         now={bytes(numberOf(last["process_resident_bytes"]))}
@@ -151,7 +155,7 @@ const Charts = () => {
   return (
     <>
       <section class="card stack wide" aria-label="By day">
-        <h2>Cost by day</h2>
+        <h2>Used by day</h2>
         <DayBars days={figures.days} count={chartDays} />
       </section>
       <section class="card stack" aria-label="By model">

@@ -32,6 +32,7 @@ const icons: Readonly<Record<string, string>> = {
   inbox: "M3 13l2.5-8h9L17 13v4H3zM3 13h4l1 2h4l1-2h4",
   goals: "M10 3a7 7 0 100 14 7 7 0 000-14zM10 7a3 3 0 100 6 3 3 0 000-6z",
   conversations: "M3 5h14v9H9l-4 3v-3H3z",
+  leave: "M12 5V3H4v14h8v-2M8 10h9m-3-3l3 3-3 3",
   policy: "M10 3l6 2v5c0 4-3 6-6 7-3-1-6-3-6-7V5zM7 10l2 2 4-4",
   overview: "M4 16V9M8 16V4M12 16v-5M16 16V7"
 }
@@ -107,7 +108,7 @@ const Rail = () => (
         <span class="word">Theme: {theme.value}</span>
       </button>
       <button type="button" class="plain small" onClick={() => void leave()}>
-        <span aria-hidden="true">⏻</span>
+        <Icon name="leave" />
         <span class="word">Sign out</span>
       </button>
       <span class="word">

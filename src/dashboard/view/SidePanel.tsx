@@ -8,9 +8,10 @@ import { duration, exactClock, money, shortNumber } from "../state/Format.ts"
 import { evidenceText, type PlanTask, planTones, taskTones } from "../state/PlanLabels.ts"
 import { safeText } from "../state/Safe.ts"
 import { Chip, type Tone } from "./Bits.tsx"
+import { Compare } from "./Compare.tsx"
 import { PlanGraph } from "./PlanGraph.tsx"
 
-export const panels = ["Agents", "Plan", "Budget", "Runes"] as const
+export const panels = ["Agents", "Plan", "Budget", "Runes", "Compare"] as const
 export type PanelName = (typeof panels)[number]
 
 const agentTone = ({ attention, doing, status }: AgentItem): readonly [Tone, string] => {
@@ -217,6 +218,8 @@ export const SidePanel = ({
       <Plan summary={summary} />
     ) : panel === "Budget" ? (
       <Budget summary={summary} />
+    ) : panel === "Compare" ? (
+      <Compare feed={feed} />
     ) : (
       <Runes feed={feed} />
     )}

@@ -26,6 +26,8 @@ export interface ServerSettings {
   readonly model: string | undefined
   readonly logLevel: "debug" | "info" | "warn" | "error"
   readonly otlpEndpoint: string | undefined
+  /** What is sent there. */
+  readonly otlpSignals: ReadonlyArray<OtlpSignal>
   readonly providers: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** What is known of models, by full name, beyond the catalog. */
   readonly models: Readonly<Record<string, ModelSetting>>
@@ -182,6 +184,17 @@ const namesOf = (value: unknown): ReadonlyArray<string> => {
   throw new SettingInvalid("host_names", "it must be a list of names")
 }
 
+const signals = ["traces", "metrics", "logs"] as const
+type OtlpSignal = (typeof signals)[number]
+
+const isSignal = (value: unknown): value is OtlpSignal => signals.some((signal) => signal === value)
+
+const signalsOf = (value: unknown): ReadonlyArray<OtlpSignal> => {
+  if (value === undefined) return ["traces"]
+  if (Array.isArray(value) && value.every(isSignal)) return value
+  throw new SettingInvalid("otlp_signals", `it must be a list of ${signals.join(", ")}`)
+}
+
 const recordsOf = (setting: string, value: unknown): ServerSettings["providers"] => {
   if (value === undefined) return {}
   if (isRecord(value) && Object.values(value).every(isRecord)) return value as ServerSettings["providers"]
@@ -268,6 +281,7 @@ const settingsIn = (environment: Environment, config: Config, flags: SettingFlag
     model: textOf("model", firstOf(flags.model, ECHS_MODEL, config["model"])),
     logLevel: levelOf(firstOf(flags.log, ECHS_LOG, config["log"], "info")),
     otlpEndpoint: textOf("otlp_endpoint", firstOf(OTEL_EXPORTER_OTLP_ENDPOINT, config["otlp_endpoint"])),
+    otlpSignals: signalsOf(config["otlp_signals"]),
     providers: providersOf(config["providers"]),
     models: modelsOf(config["models"], (setting, reason) => new SettingInvalid(setting, reason)),
     mcpServers: recordsOf("mcp_servers", config["mcp_servers"]),

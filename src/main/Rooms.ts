@@ -115,7 +115,11 @@ const makeRooms = (options: ServeOptions) => {
   const { dataDirectory, disk, isAdministered, llmRetryGoalMs, llmRetryMs, logLevel, runtime, secrets = [] } = options
   const { logFilesMax: openFilesMax } = descriptorPlan(descriptorLimit())
   return {
-    log: Log.layer({ level: logLevel, writeLine: options.writeLine }),
+    log: Log.layer({
+      level: logLevel,
+      writeLine: options.writeLine,
+      collector: Telemetry.collectorOf(options, "logs")
+    }),
     directory: DataDirectory.layer(options),
     secrets: Layer.unwrap(
       Effect.map(DataDirectory, ({ token }) => KnownSecrets.layer([...secrets, token, readToken(dataDirectory)]))

@@ -5,6 +5,7 @@ import type { LogLevel } from "../contract/ServerLog.ts"
 import type { ConversationOptions } from "../conversation/ConversationService.ts"
 import type { ProvidersOptions } from "../provider/Registry.ts"
 import type { ListenerOptions } from "../server/Listener.ts"
+import type { TelemetryOptions } from "../server/telemetry/Telemetry.ts"
 import type { StoreOptions } from "../store/Store.ts"
 import type { Role } from "../wire/Operations.ts"
 
@@ -52,4 +53,6 @@ export interface ServeOptions extends AgentOptions, ProvidersOptions {
   readonly writeLine?: (line: string) => void
   /** Where traces go, if anywhere: the base address of an OTLP collector. */
   readonly otlpEndpoint?: string
+  /** What goes there; traces, unless told. */
+  readonly otlpSignals?: TelemetryOptions["otlpSignals"]
 }

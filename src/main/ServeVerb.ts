@@ -45,7 +45,8 @@ const flags = {
 
 /** Everything a server gets from its settings: its tools in the sandbox that is found, hooks, MCP servers, providers. */
 export const optionsOf = (directory: string, settings: ServerSettings, parts: ServeParts): ServeOptions => {
-  const { hostNames, logLevel, model, origins, otlpEndpoint, providers, scenarios, token, tokens } = settings
+  const { hostNames, logLevel, model, origins, otlpEndpoint, otlpSignals, providers, scenarios, token, tokens } =
+    settings
   return {
     dataDirectory: directory,
     host: settings.host,
@@ -69,6 +70,7 @@ export const optionsOf = (directory: string, settings: ServerSettings, parts: Se
     ...(token === undefined ? {} : { token }),
     ...(model === undefined ? {} : { model }),
     ...(scenarios === undefined ? {} : { readText: scenarioReader(scenarios) }),
+    otlpSignals,
     ...(otlpEndpoint === undefined ? {} : { otlpEndpoint })
   }
 }

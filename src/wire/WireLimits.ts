@@ -68,6 +68,10 @@ export const limits = {
   tracesEveryMs: 2_000,
   tracesAfterTurnMs: 50,
   tracesWithinMs: 5_000,
+  /** Between two batches of metrics or log lines for a collector. */
+  otlpEveryMs: 5_000,
+  /** Lines of the log for a collector in that time; more are dropped. */
+  otlpLinesMax: 10_000,
   listMax: 200,
   /** The longest stretch of time that figures are asked for. */
   windowMsMax: 31 * 24 * 60 * 60 * 1000,

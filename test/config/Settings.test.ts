@@ -93,6 +93,7 @@ describe("settings", () => {
       model: undefined,
       logLevel: "info",
       otlpEndpoint: undefined,
+      otlpSignals: ["traces"],
       providers: {},
       models: {},
       mcpServers: {},
@@ -102,14 +103,16 @@ describe("settings", () => {
   })
 
   it("come from the flag, then the environment, then the file", () => {
-    configure({ port: 1, host: "h1", model: "m1", log: "warn", otlp_endpoint: "http://o" })
+    const collected = { otlp_endpoint: "http://o", otlp_signals: ["metrics", "logs"] }
+    configure({ port: 1, host: "h1", model: "m1", log: "warn", ...collected })
     const variables = { ECHS_PORT: "2", ECHS_HOST: "h2", ECHS_MODEL: "" }
     expect(serverSettings(environment(variables), directory, { port: "3" })).toMatchObject({
       port: 3,
       host: "h2",
       model: "m1",
       logLevel: "warn",
-      otlpEndpoint: "http://o"
+      otlpEndpoint: "http://o",
+      otlpSignals: ["metrics", "logs"]
     })
   })
 
@@ -120,6 +123,8 @@ describe("settings", () => {
     [{ port: "4x" }, /^port: /],
     [{ host: 5 }, /^host: /],
     [{ log: "loud" }, /^log: /],
+    [{ otlp_signals: ["traces", "smoke"] }, /^otlp_signals: it must be a list of traces, metrics, logs/],
+    [{ otlp_signals: "logs" }, /^otlp_signals: /],
     [{ token: "short" }, /^token: /],
     [{ tokens: {} }, /^tokens: /],
     [{ tokens: [{ name: "a", token: "0123456789abcdef" }] }, /role must be/],

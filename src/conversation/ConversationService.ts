@@ -3,7 +3,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { CommandRunner } from "../autonomy/CommandRunner.ts"
+import { Goals } from "../autonomy/Goals.ts"
 import { MediaBlobs, OutputBlobs } from "../contract/Blobs.ts"
 import { ConversationAccess } from "../contract/ConversationAccess.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
@@ -42,7 +42,7 @@ type Needs =
   | ToolRouter
   | ServerHooks
   | AgentPrompts
-  | CommandRunner
+  | Goals
   | Workspaces
   | Ids
   | LiveTexts
@@ -74,14 +74,14 @@ const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions
     registry: yield* ModelProviders,
     tools: yield* ToolRouter,
     hooks: (yield* ServerHooks).port,
+    goals: yield* Goals,
     prompts: yield* AgentPrompts,
     workspaceCheck: check,
     workspaceIssue: issue,
     ids: yield* Ids,
     clock: { nowMs: () => Date.now() }
   }
-  const runner = yield* CommandRunner
-  return runner === undefined ? made : { ...made, runner }
+  return made
 })
 
 export class ConversationService extends Context.Service<ConversationService, Conversations>()(

@@ -2,9 +2,7 @@
 // owns nothing of its own; whoever opens the parts closes them.
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Tools as GoalDriverTools, Runner } from "../autonomy/GoalContext.ts"
-import { GoalDriver } from "../autonomy/GoalDriver.ts"
-import { endsTurn, withRoleTools } from "../autonomy/RoleTools.ts"
+import type { GoalWork } from "../autonomy/Goals.ts"
 import type { Channel } from "../contract/Channel.ts"
 import type { LiveText } from "../contract/LiveText.ts"
 import type { HookPort } from "../hook/HookPort.ts"
@@ -21,7 +19,6 @@ import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
 import type { RuneStore } from "../store/runes/RuneStore.ts"
 import type { RunFork } from "../supervise/Branch.ts"
 import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.ts"
-import { workspaceLook } from "../tool/evidence/Look.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
 import { Compaction } from "../turn/Compaction.ts"
 import { Models } from "../turn/Models.ts"
@@ -61,8 +58,7 @@ export interface RuntimeOptions {
   /** What agents are told about where they work; nothing, without one. */
   readonly prompts?: PromptPort
   readonly hooks?: HookPort
-  /** Runs what shows whether a task is done; without it no command can show anything. */
-  readonly runner?: Runner
+  readonly goals: GoalWork
   readonly ids: IdSource
   readonly clock: WallClock
   readonly monotonicMs?: () => number
@@ -108,22 +104,15 @@ async function* runesAfter(
 /** What the engines of all conversations have in common. */
 interface Shared
   extends Omit<EngineOptions, "commands" | "changed" | "spending" | "streams" | "compaction" | "onLive"> {
-  readonly pursuit: GoalDriverTools
+  readonly goals: GoalWork
 }
 
-const goalDriverTools = ({ clock, runner }: RuntimeOptions): GoalDriverTools => ({
-  runner,
-  look: workspaceLook,
-  nowMs: clock.nowMs,
-  node: process.execPath
-})
-
 const sharedOf = (options: RuntimeOptions): Shared => ({
-  pursuit: goalDriverTools(options),
+  goals: options.goals,
   models: new Models(options.registry),
-  tools: withRoleTools(options.tools, goalDriverTools(options)),
+  tools: options.goals.withRoleTools(options.tools),
   ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
-  endsTurn,
+  endsTurn: options.goals.endsTurn,
   hooks: options.hooks ?? noHooks,
   workspaceIssue: options.workspaceIssue,
   ids: options.ids,
@@ -154,17 +143,15 @@ const workersOf = (shared: Shared, liveTexts: RuntimeOptions["liveTexts"], workC
     compaction: new Compaction({ commands, models: shared.models, ids: shared.ids, streams }),
     onLive: (live) => liveTexts?.tell({ conversation_id: conversationId, ...live })
   }
-  const pursuit = new GoalDriver({
-    ...shared.pursuit,
-    conversation: { state: commands.state, submit: commands.submit, changed: engine.changed }
-  })
+  const { state, submit } = commands
+  const pursue = shared.goals.driverOf({ state, submit, changed: engine.changed })
   return {
     perform: (pending) =>
       pending._tag === "PlanWork"
         ? Effect.promise(async (signal) => {
             // State runs ahead of the disk, and a command of the evidence or a worktree is not taken back.
             await commands.settled()
-            if (!signal.aborted) await pursuit.perform(pending, signal)
+            if (!signal.aborted) await pursue(pending, signal)
           })
         : perform(engine, pending),
     beforeDecision: (command) => streams.beforeDecision(command)

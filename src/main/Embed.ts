@@ -5,13 +5,14 @@ import { resolve } from "node:path"
 import { type Environment, readEnvironment, readVersion } from "../config/Environment.ts"
 import { SettingInvalid, serverSettings } from "../config/Settings.ts"
 import type { LogLevel } from "../contract/ServerLog.ts"
-import { type RunningServer, startServer as startWith } from "./Serve.ts"
+import { startServer as startWith } from "./Serve.ts"
+import type { RunningServer } from "./ServeOptions.ts"
 import { optionsOf } from "./ServeVerb.ts"
 
 export { SettingInvalid } from "../config/Settings.ts"
 export type { LogLevel } from "../contract/ServerLog.ts"
 export { BindRefused } from "../server/Listener.ts"
-export type { RunningServer } from "./Serve.ts"
+export type { RunningServer } from "./ServeOptions.ts"
 
 export interface EmbedOptions {
   /** Where everything is kept; one server at a time. */

@@ -7,16 +7,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { Attention } from "../attention/Attention.ts"
+import { Goals } from "../autonomy/Goals.ts"
 import { DataDirectory } from "../config/DataDirectory.ts"
 import { DurableNotices } from "../contract/DurableNotices.ts"
 import { LiveTexts } from "../contract/LiveText.ts"
 import { OutsideAgentAccess } from "../contract/OutsideAgents.ts"
-import { type Log, ServerLog } from "../contract/ServerLog.ts"
+import { ServerLog } from "../contract/ServerLog.ts"
 import { ServerReady } from "../contract/ServerReady.ts"
 import { StopRequest } from "../contract/StopRequest.ts"
 import { ConversationReports } from "../conversation/ConversationReports.ts"
 import { conversationViews } from "../conversation/ConversationService.ts"
-import type { Recovered } from "../conversation/Conversations.ts"
 import { PolicyService } from "../conversation/Policies.ts"
 import { ResumeWork } from "../conversation/ResumeWork.ts"
 import { layerSecure } from "../rune/IdSource.ts"
@@ -26,23 +26,7 @@ import { bounded } from "../supervise/Bounded.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { knownTools } from "./KnownTools.ts"
 import { type Rooms, roomsOf } from "./Rooms.ts"
-import type { ServeOptions } from "./ServeOptions.ts"
-
-export interface RunningServer {
-  readonly url: string
-  readonly port: number
-  readonly token: string
-  readonly dataDirectory: string
-  /** What it says of itself. */
-  readonly log: Log
-  /** What the last stop left unfinished is resumed; resolves when all of it was looked at. */
-  readonly recovered: Promise<Recovered>
-  /** Nobody is connected, no conversation has unfinished work, no outside agent runs. */
-  readonly isIdle: () => boolean
-  /** Resolves with the reason when an admin asks for a stop. */
-  readonly stopRequested: Promise<string>
-  readonly close: () => Promise<void>
-}
+import type { RunningServer, ServeOptions } from "./ServeOptions.ts"
 
 /** Clients on this machine find the server by the note in its data directory. */
 const announced = (version: string) =>
@@ -71,6 +55,7 @@ export const serverOf = (options: ServeOptions, rooms: Rooms) =>
     Layer.provideMerge(PolicyService.layer(knownTools)),
     Layer.provideMerge(conversationViews),
     Layer.provideMerge(rooms.conversations),
+    Layer.provideMerge(Goals.layer),
     Layer.provideMerge(ConversationReports.layer),
     Layer.provideMerge(rooms.agents),
     Layer.provideMerge(rooms.providers),

@@ -1,8 +1,10 @@
-// What a server is started with: its settings as plain values, with the parts of them that every room gets.
+// What a server is started with, its settings as plain values with the parts of them that every room gets; and what
+// whoever started it holds.
 import type { Environment } from "../config/Environment.ts"
 import type { InstructionSettings } from "../config/InstructionSettings.ts"
-import type { LogLevel } from "../contract/ServerLog.ts"
+import type { Log, LogLevel } from "../contract/ServerLog.ts"
 import type { ConversationOptions } from "../conversation/ConversationService.ts"
+import type { Recovered } from "../conversation/Conversations.ts"
 import type { ProvidersOptions } from "../provider/Registry.ts"
 import type { ListenerOptions } from "../server/Listener.ts"
 import type { TelemetryOptions } from "../server/telemetry/Telemetry.ts"
@@ -55,4 +57,21 @@ export interface ServeOptions extends AgentOptions, ProvidersOptions {
   readonly otlpEndpoint?: string
   /** What goes there; traces, unless told. */
   readonly otlpSignals?: TelemetryOptions["otlpSignals"]
+}
+
+/** A server as the program sees it that started it. */
+export interface RunningServer {
+  readonly url: string
+  readonly port: number
+  readonly token: string
+  readonly dataDirectory: string
+  /** What it says of itself. */
+  readonly log: Log
+  /** What the last stop left unfinished is resumed; resolves when all of it was looked at. */
+  readonly recovered: Promise<Recovered>
+  /** Nobody is connected, no conversation has unfinished work, no outside agent runs. */
+  readonly isIdle: () => boolean
+  /** Resolves with the reason when an admin asks for a stop. */
+  readonly stopRequested: Promise<string>
+  readonly close: () => Promise<void>
 }

@@ -11,8 +11,8 @@ import { BindRefused } from "../server/Listener.ts"
 import { startWatchdog } from "../server/telemetry/Watchdog.ts"
 import { limits } from "../wire/WireLimits.ts"
 import { pageFiles } from "./PageFiles.ts"
-import { type RunningServer, startServer } from "./Serve.ts"
-import type { ServeOptions } from "./ServeOptions.ts"
+import { startServer } from "./Serve.ts"
+import type { RunningServer, ServeOptions } from "./ServeOptions.ts"
 
 export interface ServeParts {
   readonly environment: Environment

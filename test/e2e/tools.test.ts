@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import type { RunningServer } from "#src/main/Serve.ts"
+import type { RunningServer } from "#src/main/ServeOptions.ts"
 import { startTestServer, withTools } from "../support/server/graph.ts"
 import { type Json, Socket } from "../support/server/Socket.ts"
 import { conversationWith, memoryBlobs, rootAgent } from "../support/tool/ToolPlace.ts"

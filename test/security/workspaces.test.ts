@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, 
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import type { RunningServer } from "#src/main/Serve.ts"
+import type { RunningServer } from "#src/main/ServeOptions.ts"
 import { workspaceCheck } from "#src/sandbox/WorkspaceCheck.ts"
 import { readFileTool } from "#src/tool/builtin/files/Read.ts"
 import { workspaceAccess } from "#src/tool/builtin/ToolSchema.ts"

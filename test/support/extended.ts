@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterEach } from "vitest"
-import type { RunningServer } from "#src/main/Serve.ts"
+import type { RunningServer } from "#src/main/ServeOptions.ts"
 import { startTestServer, type TestOptions, testEnvironment } from "./server/graph.ts"
 import { Socket } from "./server/Socket.ts"
 

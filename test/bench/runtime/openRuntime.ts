@@ -10,7 +10,7 @@ import { type IdSource, secureIdSource } from "#src/rune/IdSource.ts"
 import { type ConversationId, makeAgentId, makeConversationId } from "#src/rune/Ids.ts"
 import type { PayloadOf } from "#src/rune/Kinds.ts"
 import type { AnyRune } from "#src/rune/Rune.ts"
-import { type OpenConversations, openConversations } from "../../support/runtime/openConversations.ts"
+import { type OpenConversations, type OpenOptions, openConversations } from "../../support/runtime/openConversations.ts"
 import { type OpenStore, openStore } from "../../support/store/openStore.ts"
 import { functionTools } from "../../support/tool/FunctionTools.ts"
 
@@ -19,7 +19,7 @@ export interface RuntimeSettings {
   readonly key?: string
   readonly scenarios?: RegistryConfig["scenarios"]
   readonly tools?: RuntimeOptions["tools"]
-  readonly runner?: RuntimeOptions["runner"]
+  readonly runner?: OpenOptions["runner"]
   /** Told of runes when they are durable. */
   readonly onRunes?: (runes: ReadonlyArray<AnyRune>) => void
 }

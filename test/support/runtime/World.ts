@@ -28,10 +28,10 @@ import { serverKey } from "../provider-server/Server.ts"
 import { type FunctionTool, functionTools } from "../tool/FunctionTools.ts"
 import { channelTo } from "./channelTo.ts"
 import { type CheckedLog, checkStored, readStored } from "./Logs.ts"
-import { type OpenConversations, openConversations } from "./openConversations.ts"
+import { type OpenConversations, type OpenOptions, openConversations } from "./openConversations.ts"
 
 export interface WorldOptions
-  extends Partial<Omit<RuntimeOptions, "store" | "pressure" | "registry" | "tools" | "snapshots">> {
+  extends Partial<Omit<OpenOptions, "store" | "pressure" | "registry" | "tools" | "snapshots">> {
   readonly scenarios?: RegistryConfig["scenarios"]
   readonly models?: RegistryConfig["models"]
   /** Address of a provider server, for the models `responses/…`, `chat/…` and `messages/…`. */
@@ -135,7 +135,7 @@ export class World {
     return new World(runelog, disk, directory, options)
   }
 
-  private runtimeOptions(): RuntimeOptions {
+  private runtimeOptions(): OpenOptions {
     const {
       busy,
       journalFileBytes: _bytes,

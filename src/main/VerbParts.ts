@@ -82,6 +82,7 @@ export const makeVerbParts = (start: {
     openBrowser: async (url) => (await import("./Browser.ts")).openBrowser(url, environment.variables),
     prepareDemo: async (workspace) => (await import("../config/DemoGoal.ts")).prepareDemo(workspace),
     verify: verifyDirectory,
+    repeatProof: async (request) => (await import("./VerifyGoal.ts")).repeatProof(request, environment),
     repair: async (data, plan) => (await import("./RepairData.ts")).repairData(data, plan),
     examine: async (flag) => {
       const { examine } = await import("./Doctor.ts")

@@ -29,11 +29,59 @@ const damaged: VerifyReport = {
   problems: [{ file: "runelog/conv_1/0001.seg", offset: 4_096, reason: "checksum" }]
 }
 
+const unused = (): Promise<never> => Promise.reject(new Error("not asked for"))
+const remote = {
+  version: "0",
+  endpoint: unused,
+  workingDirectory: () => "/here",
+  readFile: unused,
+  startServer: unused,
+  hasCrashed: unused,
+  repeatProof: unused
+}
+
 const verify = async (report: VerifyReport | "missing", ...args: ReadonlyArray<string>) => {
   const terminal = recordingTerminal()
-  const verb = makeVerify({ dataDirectory: (flag) => flag ?? "/default", verify: async () => report })
+  const verb = makeVerify({ ...remote, dataDirectory: (flag) => flag ?? "/default", verify: async () => report })
   return { code: await verb.run(args, terminal), output: terminal.output(), complaints: terminal.complaints() }
 }
+
+describe("echs verify --from", () => {
+  const check = (outcome: "passed" | "failed" | "not_repeated") => ({ check: `it ${outcome}`, outcome, detail: "why" })
+  const repeat = async (checks: ReadonlyArray<ReturnType<typeof check>> | undefined, text = '{"kind":"x"}\n') => {
+    const terminal = recordingTerminal()
+    const proof = { plan_id: "plan_1", goal: "Mend it", workspace: "/w", tree: "abc" }
+    const verb = makeVerify({
+      ...remote,
+      dataDirectory: () => "",
+      verify: unused,
+      readFile: async () => Buffer.from(text),
+      repeatProof: async () => (checks === undefined ? undefined : { ...proof, checks })
+    })
+    return { code: await verb.run(["--from", "runes.jsonl"], terminal), output: terminal.output() }
+  }
+
+  it.each([
+    [0, [check("passed")]],
+    [1, [check("passed"), check("failed"), check("not_repeated")]],
+    [5, undefined],
+    [6, [check("passed"), check("not_repeated")]],
+    [6, []]
+  ] as const)("ends with %i by what came of the checks", async (code, checks) => {
+    expect((await repeat(checks)).code).toBe(code)
+  })
+
+  it("names each check, why it did not pass, and the tree", async () => {
+    const { output } = await repeat([check("passed"), check("not_repeated")])
+    expect(output).toBe(
+      "plan_1: Mend it\n✓ it passed\n? it not_repeated: why\n1 of 2 checks passed again on abc, in /w\n"
+    )
+  })
+
+  it("refuses what is no export", async () => {
+    expect((await repeat([], "nonsense")).code).toBe(2)
+  })
+})
 
 describe("echs verify", () => {
   it("calls a sound directory sound", async () => {

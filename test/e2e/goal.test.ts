@@ -110,6 +110,11 @@ describe("echs goal on a repository whose tests fail", () => {
     expect(report.evidence.length).toBeGreaterThan(0)
     expect(report.evidence.every((one: { passed: boolean }) => one.passed)).toBe(true)
     expect(report.tasks.map((task: { state: string }) => task.state)).toEqual(["done", "done", "done"])
+    writeFileSync(join(repository, "src/price.js"), "broken since\n")
+    const proof = echs("verify", "--goal", report.conversation_id, "--json")
+    expect(proof.code, proof.stderr + proof.stdout).toBe(0)
+    expect(JSON.parse(proof.stdout)).toMatchObject({ tree: report.tree, failed: 0, not_repeated: 0 })
+    expect(JSON.parse(proof.stdout).passed).toBe(report.evidence.length)
   })
 
   it("does not believe a worker that says it is done and changed nothing", () => {

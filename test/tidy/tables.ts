@@ -151,6 +151,8 @@ export const permissions: ReadonlyArray<Permission> = [
       "src/main/RunVerb.ts",
       // Opens the log of a server in the background.
       "src/main/BackgroundServer.ts",
+      // A directory of its own, gone with the proof that is repeated.
+      "src/main/VerifyGoal.ts",
       // Reads the page that the package brings.
       "src/main/PageFiles.ts",
       // Writes to standard error while the main thread cannot.

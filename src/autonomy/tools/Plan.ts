@@ -10,7 +10,7 @@ import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import { evidenceSchema } from "../evidence/Reader.ts"
 import type { Tools } from "../GoalContext.ts"
 import { limits } from "../GoalLimits.ts"
-import { checkCount, checkGraph, parseTasks, readTasks } from "../PlanCheck.ts"
+import { checkCount, checkGraph, parseTasks, readTasks, taskOf } from "../PlanCheck.ts"
 import { Problems } from "../Problems.ts"
 import { approvalReason, deniedCommands, refusedChanges } from "./CommandRulings.ts"
 import { done, faulty, ownTool, wrong } from "./RoleTool.ts"
@@ -134,12 +134,25 @@ const changesOf = (plan: PlanState, input: Input): Changes => {
   return { changes, problems }
 }
 
+/** Whether the plan is as the call wants it: nothing in the log names the call that changed it. */
+const isChanged = (plan: PlanState, input: Input): boolean => {
+  const wanted = [...listed(input["change"]), ...listed(input["add"])].map((one) => taskOf(new Problems(), "", one))
+  const dropped = listed(input["cancel"]).map((one) => cancellation(new Problems(), one).task_id)
+  const isThere = (wish: PlanTask | undefined): boolean =>
+    plan.tasks.some(({ task: one }) => JSON.stringify(one) === JSON.stringify(wish))
+  const isDropped = (id: TaskId): boolean =>
+    plan.tasks.some((one) => one.task.task_id === id && one.status === "cancelled")
+  return wanted.every(isThere) && dropped.every(isDropped)
+}
+
 const updatePlan = async (tools: Tools, input: Input, context: SignalContext): Promise<ToolOutcome> => {
   const { conversation } = context
   const state = conversation.state()
   const { plan } = state
   if (plan === null) return noPlan
   if (context.agent_id !== orchestratorIdOf(plan.plan_id)) return noteOf(plan, input, context)
+  // The call was cut off after it had taken effect.
+  if (context.attempt > 1 && isChanged(plan, input)) return done("The plan is changed.")
   const { changes, problems } = changesOf(plan, input)
   problems.list.push(...refusedChanges(tools, state, changes))
   const checked = problems.checked(changes)
@@ -191,7 +204,7 @@ export const makeUpdatePlan = (tools: Tools): Tool =>
       },
       []
     ),
-    effect_class: "effect",
+    effect_class: "idempotent",
     run: (input, context) => updatePlan(tools, input, context)
   })
 

@@ -9,9 +9,11 @@ import type { Input, Tool } from "../../tool/Tool.ts"
 import type { SignalContext, ToolOutcome } from "../../tool/ToolPort.ts"
 import { currentEvidence } from "../Critic.ts"
 import type { Tools } from "../GoalContext.ts"
+import { notLooked, unreadChanges } from "../Looks.ts"
 import { replanPrompt } from "../Prompts.ts"
 import { followUps, objections, parseReview, type Review, regressions } from "../Review.ts"
 import { goalMet } from "../Summary.ts"
+import { keepProof } from "../VerifyGoal.ts"
 import { done, faulty, ownTool, wrong } from "./RoleTool.ts"
 import { list, object, text } from "./Schema.ts"
 
@@ -44,6 +46,7 @@ const commandFor = async (
   switch (verdict) {
     case "pass": {
       const met = await goalMet(tools, state, plan, evidence, { signal: context.signal })
+      await keepProof(tools, state, plan, { tree: met.tree, signal: context.signal })
       return { ...advance, step: { _tag: "PassCritique", critique: { payload }, met: { payload: met } } }
     }
     case "retry": {
@@ -76,6 +79,8 @@ const submitReview = async (tools: Tools, input: Input, context: SignalContext):
       "review",
       against.map((one) => `the files changed since the review: ${one}`)
     )
+  const unread = isPass ? await unreadChanges(tools, state, plan, signal) : []
+  if (unread.length > 0) return faulty("review", [notLooked(unread)])
   const refusal = await tryCommand(conversation, await commandFor(tools, state, plan, parsed.value, evidence, context))
   return refusal === undefined
     ? done("The verdict is on record. Nothing more is to be done.")

@@ -7,7 +7,7 @@ import { canonicalJson } from "../Canonical.ts"
 import { limits } from "../MachineLimits.ts"
 import type { AgentState, CallRecord, ConversationState, PlanState } from "../State.ts"
 import { agentOf } from "../view/Select.ts"
-import { criticIdOf, isLost, orchestratorIdOf } from "./TaskSchedule.ts"
+import { criticIdOf, isActive, isLost, orchestratorIdOf, readyTasks } from "./TaskSchedule.ts"
 
 /** Every reason for which the loop stops by itself or is stopped. */
 export const stopReasons = [
@@ -64,7 +64,9 @@ const spending = (state: ConversationState, plan: PlanState): Broken | undefined
       }
 }
 
+/** A task that goes round in circles ends the goal only when no other task is worked on or could be. */
 const lostInLoop = (plan: PlanState): Broken | undefined => {
+  if (plan.tasks.some(isActive) || readyTasks(plan).length > 0) return undefined
   for (const task of plan.tasks) {
     const { failure } = task
     if (!isLost(task) || failure === null || !loopFailures.has(failure.code)) continue

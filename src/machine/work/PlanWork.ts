@@ -86,6 +86,13 @@ const stop = (broken: Broken): PlanWork => ({ _tag: "Stop", step: "BreakLoop", .
 const isFinished = (agent: AgentState | undefined): boolean =>
   agent === undefined || !isAlive(agent) || (agent.status === "idle" && agent.queue.length === 0 && agent.turns > 0)
 
+/** Nobody whom it had asked for help is still at work: what they do is part of its task. */
+const hasNoHelpers = (state: ConversationState, agentId: AgentId | null): boolean =>
+  agentId === null ||
+  familyOf(state, agentId).every(
+    (agent) => agent.agent_id === agentId || (agent.status === "idle" && agent.queue.length === 0)
+  )
+
 const errorOf = (agent: AgentState): string => (agent.last_error === null ? "" : `: ${agent.last_error.message}`)
 
 /** Its last turn failed for a reason that is not its own. */
@@ -132,7 +139,7 @@ const settlements = (state: ConversationState, plan: PlanState): ReadonlyArray<P
   const alone = plan.tasks.find(mergesAlone)
   return plan.tasks
     .filter((one) => isActive(one) && (alone === undefined || alone === one))
-    .filter((one) => isFinished(agentOf(state, one.agent_id)))
+    .filter((one) => isFinished(agentOf(state, one.agent_id)) && hasNoHelpers(state, one.agent_id))
     .map(({ returns, starts, task }) => ({ _tag: "SettleTask", task_id: task.task_id, start: starts, returns }))
 }
 

@@ -11,6 +11,8 @@ import type { FileChange } from "#src/rune/kinds/plan.ts"
 import { workspaceLook } from "#src/tool/evidence/Look.ts"
 import { TestRunner } from "../support/autonomy/TestRunner.ts"
 import { placeIn, useWorkspaces } from "../support/autonomy/workplace.ts"
+import { requirePart } from "../support/require.ts"
+import { bubblewrap, makeGround } from "../support/sandbox.ts"
 import { Story } from "../support/story.ts"
 
 const workspaces = useWorkspaces()
@@ -143,5 +145,42 @@ describe("limits of what changes", () => {
     expect(await check({ type: "unchanged", paths: ["test"] }, { changes })).toMatchObject({ passed: false })
     expect(await check({ type: "unchanged", paths: ["**/*.ts"] }, { changes })).toMatchObject({ passed: false })
     expect(await check({ type: "unchanged", paths: ["test"] })).toMatchObject({ passed: false })
+  })
+})
+
+describe("the whole path of the workspace", () => {
+  it("in a check means the copy that is checked, and neither its neighbor nor what is only in the workspace", async () => {
+    const [workspace, directory] = [workspaces.make(), workspaces.make()]
+    writeFileSync(join(directory, "a.txt"), "copy\n")
+    const echo = `cat ${workspace}/a.txt; echo ${workspace}-other ${workspace}/node_modules/x`
+    const spec = { type: "command", command: ["sh", "-c", echo], expected_exit: 0 } as const
+    expect((await check(spec, { workspace, directory })).detail).toBe(
+      `copy\n${workspace}-other ${workspace}/node_modules/x`
+    )
+  })
+})
+
+describe("in the real sandbox", () => {
+  it("a server is started, asked and ended without a network", async (context) => {
+    requirePart(context, bubblewrap)
+    const ground = await makeGround()
+    try {
+      const server = 'require("node:http").createServer((q, r) => r.end("hello")).listen(8099, "127.0.0.1")'
+      writeFileSync(join(ground.workspace, "server.cjs"), server)
+      const { state } = new Story().create({ policy: { mode: "full_access" }, workspace: ground.workspace })
+      const runner = { contained: true, run: ground.processes.run.bind(ground.processes), ruling: tools.runner.ruling }
+      const url = "http://127.0.0.1:8099/"
+      const asked = (includes: string) => ({
+        spec: { type: "http", start: ["node", "server.cjs"], url, includes } as const
+      })
+      const place = { ...placeIn(ground.workspace), state }
+      const found = await checkEvidence({ ...tools, node: "node", runner }, [asked("hello"), asked("goodbye")], place)
+      expect(found.map(({ detail, passed }) => [passed, detail])).toEqual([
+        [true, `${url} answered 200`],
+        [false, `${url} answered without it: hello`]
+      ])
+    } finally {
+      await ground.clear()
+    }
   })
 })

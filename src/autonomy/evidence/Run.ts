@@ -28,13 +28,23 @@ export const denialOf = (
 
 type Ran = { readonly _tag: "Ran"; readonly ended: ProcessEnded } | { readonly _tag: "Not"; readonly why: string }
 
+/** What git ignores and checks need is only in the workspace itself. */
+const notCopied = "(?!/(?:node_modules|\\.venv|venv|vendor|\\.echs)(?:/|$))"
+
+/** A check that names the workspace by its whole path means the files that are checked, which are a copy of it. */
+const mapped = (argv: ReadonlyArray<string>, { directory, workspace }: Place): ReadonlyArray<string> => {
+  if (directory === workspace) return argv
+  const here = new RegExp(`${workspace.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")}(?![\\w.-])${notCopied}`, "gu")
+  return argv.map((part) => part.replaceAll(here, () => directory))
+}
+
 const run = async (tools: Tools, argv: ReadonlyArray<string>, place: Place): Promise<Ran> => {
   const { runner } = tools
   if (runner === undefined) return { _tag: "Not", why: "this server runs no commands" }
   const { directory, signal, state, workspace } = place
   try {
     const ended = await runner.run({
-      argv,
+      argv: mapped(argv, place),
       directory,
       writable: writableOf(state, directory),
       ...(directory === workspace ? {} : { readable: [workspace] }),

@@ -100,7 +100,7 @@ export class Client {
   /** One operation. Survives lost connections; rejects with RequestFailed when the server says no. */
   async call<Op extends OperationName>(op: Op, fields: Fields<Op>, options: CallOptions = {}): Promise<Answer<Op>> {
     if (this.calls >= clientLimits.callsWaitingMax) {
-      throw new RequestFailed(op, { code: "busy", message: "too many calls of this client wait for their answer" })
+      throw new RequestFailed(op, { code: "busy", message: "too many unanswered calls of this client" })
     }
     const key = readingOperations.has(op) ? undefined : (options.idempotencyKey ?? globalThis.crypto.randomUUID())
     this.calls += 1
@@ -242,7 +242,7 @@ export class Client {
         isFirst = false
         lostMs = this.nowMs()
         if (isFinal(end.code))
-          return this.fail(new SentAway(end.code, end.reason || "the server ended the connection for good"))
+          return this.fail(new SentAway(end.code, end.reason || "the server closed the connection permanently"))
         // A server that takes connections only to end them is waited for longer and longer.
         failures = outcome.isProven ? 1 : failures + 1
         await this.wait(end, failures)
@@ -293,7 +293,7 @@ export class Client {
   /** A connection can die without a word: whoever is silent for long is asked, and given up without an answer. */
   private async probe(link: Link): Promise<void> {
     if (this.nowMs() - link.lastHeardMs < clientLimits.silenceMs) return
-    const timer = setTimeout(() => link.drop("no sign of life"), clientLimits.probeWithinMs)
+    const timer = setTimeout(() => link.drop("no response to pings"), clientLimits.probeWithinMs)
     await link.request("stats", {}).catch(() => undefined)
     clearTimeout(timer)
   }

@@ -75,7 +75,7 @@ export class Link {
   private opened(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.socket.addEventListener("open", () => resolve())
-      void this.ended.then(({ reason }) => reject(new LinkLost(reason || "nothing answers there")))
+      void this.ended.then(({ reason }) => reject(new LinkLost(reason || "no server answers at this address")))
     })
   }
 
@@ -105,7 +105,7 @@ export class Link {
     fields: Readonly<Record<string, unknown>>,
     onOk?: (ok: unknown) => void
   ): Promise<unknown> {
-    if (this.isOver) return Promise.reject(new LinkLost("the connection is over"))
+    if (this.isOver) return Promise.reject(new LinkLost("the connection is closed"))
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { op, onOk, resolve, reject })
       this.socket.send(JSON.stringify({ id, op, ...fields }))
@@ -142,7 +142,7 @@ export class Link {
     if (typeof data !== "string" || this.isOver) return
     this.lastHeardMs = this.nowMs()
     const frame = parseFrame(data)
-    if (frame === undefined) return void this.drop("the server sent what is not JSON")
+    if (frame === undefined) return void this.drop("the server sent a message that is not JSON")
     this.isProven ||= this.welcome !== undefined
     if (frame.sub !== undefined) {
       const key = frame.attention === undefined ? frame.sub : attentionKey

@@ -8,8 +8,8 @@ export const readAttachedFile = async (path: string): Promise<Uint8Array> => {
   const file = await open(path, "r")
   try {
     const facts = await file.stat()
-    if (!facts.isFile()) throw new Error(`${path} is no file`)
-    if (facts.size > bytesMax) throw new Error(`${path} has ${facts.size} bytes; at most ${bytesMax} can be sent along`)
+    if (!facts.isFile()) throw new Error(`${path} is not a file`)
+    if (facts.size > bytesMax) throw new Error(`${path} is too large (${facts.size} bytes; limit ${bytesMax})`)
     return await file.readFile()
   } finally {
     await file.close()

@@ -86,7 +86,7 @@ const isStoredToken = (value: unknown): value is StoredToken => {
 export const readNamedTokens = (dataDirectory: string): ReadonlyArray<StoredToken> => {
   const { tokens = [] } = readConfigFile(dataDirectory)
   if (!Array.isArray(tokens) || !tokens.every(isStoredToken)) {
-    throw new SettingInvalid(configPath(dataDirectory), "tokens is no list of tokens")
+    throw new SettingInvalid(configPath(dataDirectory), "tokens is not a list of tokens")
   }
   return tokens
 }

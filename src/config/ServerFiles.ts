@@ -109,7 +109,7 @@ export const claimDirectory = (dataDirectory: string): void => {
       `${dataDirectory} belongs to the user ${uid}, not to ${self}; use a directory of your own`
     )
   if (process.platform !== "win32" && (mode & OTHERS_WRITE) !== 0)
-    throw new DirectoryShared(`others can write to ${dataDirectory}; take that away with chmod go-w`)
+    throw new DirectoryShared(`other users can write to ${dataDirectory}; fix it with: chmod go-w`)
 }
 
 /** A file that a person named, such as a policy to be tried. */
@@ -125,8 +125,8 @@ export const scenarioReader =
     const file = await open(resolve(root, name), constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const opened = await realpath(`/proc/self/fd/${file.fd}`).catch(() => realpath(resolve(root, name)))
-      if (!isBelow(opened, root)) throw new Error(`it does not lie below ${directory}`)
-      if (!(await file.stat()).isFile()) throw new Error("it is no file")
+      if (!isBelow(opened, root)) throw new Error(`it is not below ${directory}`)
+      if (!(await file.stat()).isFile()) throw new Error("it is not a file")
       return await file.readFile("utf8")
     } finally {
       await file.close()

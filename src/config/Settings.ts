@@ -94,7 +94,7 @@ const textOf = (setting: string, value: unknown): string | undefined => {
 const portOf = (value: unknown): number => {
   const port = typeof value === "string" && /^\d{1,5}$/.test(value) ? Number(value) : value
   if (typeof port === "number" && Number.isInteger(port) && port >= 0 && port <= 65_535) return port
-  throw new SettingInvalid("port", `"${String(value)}" is no port; it must be a whole number from 0 to 65535`)
+  throw new SettingInvalid("port", `"${String(value)}" is not a port; it must be a whole number from 0 to 65535`)
 }
 
 const levels = ["debug", "info", "warn", "error"] as const

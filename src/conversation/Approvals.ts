@@ -172,7 +172,7 @@ export class Approvals {
     }
     const learns = verdict._tag === "Ask" ? verdict.learns : undefined
     if (answer.scope !== "once" && learns?.[answer.scope] === undefined) {
-      throw refused({ code: "bad_request", message: "the changed call can be allowed once, and not for longer" })
+      throw refused({ code: "bad_request", message: "the changed call can only be allowed once" })
     }
     return learns
   }

@@ -52,7 +52,7 @@ export class ActorRetired extends Data.TaggedError("ActorRetired")<{ readonly co
   readonly wireCode = "busy" as const satisfies WireCode
 
   override get message() {
-    return `${this.conversation_id} has left memory`
+    return `${this.conversation_id} was evicted from memory`
   }
 }
 

@@ -129,7 +129,7 @@ export class ApprovalService extends Context.Service<ApprovalService, Approvals>
       const log = yield* ServerLog
       const { learn } = yield* ServerRules
       const onNotLearned = (error: unknown): void =>
-        log.write("error", "a permission for good was not written down", { cause: describeError(error) })
+        log.write("error", "a permanent permission was not saved", { cause: describeError(error) })
       const parts = { conversations: yield* ConversationService, tools: yield* ToolRouter }
       return new Approvals({ ...parts, onNotLearned, ...(learn === undefined ? {} : { learn }) })
     })

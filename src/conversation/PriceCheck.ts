@@ -48,4 +48,4 @@ export const priceIssue = (command: Command, state: ConversationState, isPriced:
 }
 
 const priceUnknown = (model: string): string =>
-  `a budget in dollars cannot be held for ${model}, whose price is not known: set its price under models in config.json, or give a budget in tokens`
+  `a budget in dollars cannot be enforced for ${model}, because its price is unknown: set its price under models in config.json, or give a budget in tokens`

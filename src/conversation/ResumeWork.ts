@@ -13,7 +13,7 @@ import type { Conversations, Recovered } from "./Conversations.ts"
 
 const report = (log: Log, { failed, loaded, resumed }: Recovered): void => {
   if (loaded > 0 || failed.length > 0) log.write("info", "recovered", { loaded, resumed, failed: failed.length })
-  for (const error of failed) log.write("error", "a conversation cannot go on", { cause: describeError(error) })
+  for (const error of failed) log.write("error", "a conversation cannot be resumed", { cause: describeError(error) })
 }
 
 const recover = (conversations: Conversations, ids: Iterable<string>): Effect.Effect<Recovered> =>

@@ -16,7 +16,7 @@ export const make = (parts: RemoteParts): Verb =>
     example: "echs attach last",
     notes: [
       "Control-] leaves the agent running. Without CONVERSATION, attaches to the only one that runs.",
-      "If somebody else types already, this terminal only watches."
+      "If another terminal is already typing, this one is read-only."
     ],
     run: async ({ client, positionals: [named], terminal, values }): Promise<ExitCode> => {
       const wanted = named === undefined ? undefined : await findConversation(client, named, parts.workingDirectory())
@@ -36,7 +36,7 @@ export const make = (parts: RemoteParts): Verb =>
       const end = await passThrough({ directory: item.directory, role, isOwner: false, stdin, stdout, leaveKey })
       if (end._tag === "Exited") return programExit(codeOf(end.exit))
       terminal.complain(
-        end._tag === "Left" ? `left ${item.conversation_id}, which runs on\n` : "the connection was lost\n"
+        end._tag === "Left" ? `detached from ${item.conversation_id}; it keeps running\n` : "the connection was lost\n"
       )
       return end._tag === "Left" ? exitCode.done : exitCode.failed
     }

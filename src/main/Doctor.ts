@@ -50,7 +50,7 @@ const sandbox = async ({ environment }: DoctorParts, directory: string): Promise
     variables: environment.variables,
     ...namedPaths(environment, directory)
   })
-  const asks = contained ? "" : "; every command is asked about; for a sandbox: apt install bubblewrap"
+  const asks = contained ? "" : "; every command needs approval; for a sandbox: apt install bubblewrap"
   const bounds = limits.map(({ name, per, value }) => `${value.toLocaleString("en-US")} ${name} per ${per}`).join(", ")
   const inForce = bounds === "" ? "no limits" : `at most ${bounds}`
   return {

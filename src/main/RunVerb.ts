@@ -129,7 +129,7 @@ export const make = (parts: RunParts): Verb => {
     },
     example: "echs run claude",
     notes: [
-      "What the program asks permission for waits in the inbox too (echs approve); the first answer counts.",
+      "Permission requests of the program are also in the inbox (echs approve); the first answer wins.",
       "Options of echs come before the name of the program; everything after it belongs to the program."
     ],
     startsServer: true,
@@ -154,7 +154,7 @@ export const make = (parts: RunParts): Verb => {
       const { stdin, stdout } = process
       const end = await passThrough({ directory, role: "typist", isOwner: true, stdin, stdout, onConnected: attach })
       if (end._tag !== "Exited") {
-        terminal.complain("echs run: the process that held the terminal is gone\n")
+        terminal.complain("echs run: the process that holds the terminal has ended\n")
         return exitCode.failed
       }
       return programExit(codeOf(end.exit))

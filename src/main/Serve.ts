@@ -41,7 +41,9 @@ const announced = (version: string) =>
 const signals = Layer.mergeAll(DurableNotices.layer, LiveTexts.layer, ServerReady.layer, StopRequest.layer, layerSecure)
 
 const lateStop = (after_ms: number): Effect.Effect<void, never, ServerLog> =>
-  Effect.map(ServerLog, (log) => log.write("warn", "the stop took too long, what hangs is left behind", { after_ms }))
+  Effect.map(ServerLog, (log) =>
+    log.write("warn", "the shutdown took too long; hanging work is abandoned", { after_ms })
+  )
 
 /** Read from the bottom: every room finds what it needs below. */
 export const serverOf = (options: ServeOptions, rooms: Rooms) =>

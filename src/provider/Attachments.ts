@@ -11,7 +11,7 @@ type Loaded = AttachmentPart | TextPart
 
 const unreadable = (part: AttachmentPart): TextPart => {
   const name = part.type === "file" ? ` ${part.name}` : ""
-  return { type: "text", text: `[${part.type}${name} ${part.media_type}: it was here and can no longer be read]` }
+  return { type: "text", text: `[${part.type}${name} ${part.media_type}: it can no longer be read]` }
 }
 
 const loaded = async (part: AttachmentPart, read: ReadBlob | undefined): Promise<Loaded> => {

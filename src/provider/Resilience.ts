@@ -107,7 +107,7 @@ export const makeGuard = (provider: string, settings: BreakerSettings = breakerD
       state = admission.state
       return Effect.succeed(admission.probe)
     }
-    const message = `${provider} failed for several conversations; nothing is sent to it until it is tried again`
+    const message = `${provider} failed for several conversations; no request is sent until the next probe`
     return Effect.fail(providerError({ kind: "circuit_open", provider, message, retryAfterMs: admission.retryAfterMs }))
   })
   const leave = (source: string, probe: boolean, exit: Exit.Exit<unknown, unknown>) =>

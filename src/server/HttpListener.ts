@@ -410,7 +410,8 @@ export class HttpListener {
     this.stopListening()
     this.http.close()
     this.routes.endStreams()
-    for (const connection of this.connections) connection.close(closeCodes.goingAway, "the server goes away; come back")
+    for (const connection of this.connections)
+      connection.close(closeCodes.goingAway, "the server is shutting down; reconnect later")
     yield* this.changed.waitFor(() => this.connections.size === 0, limits.goodbyeMs)
     for (const connection of this.connections) connection.terminate()
     this.http.closeAllConnections()
@@ -419,5 +420,5 @@ export class HttpListener {
 
 const refusals = {
   wrong_host: "the Host header does not name this server",
-  wrong_origin: "requests of pages from other origins are refused, unless the setting origins names them"
+  wrong_origin: "requests from other origins are refused unless the setting origins lists them"
 } as const

@@ -52,7 +52,7 @@ export class BindRefused extends Error {
   override readonly name = "BindRefused"
 
   constructor(host: string) {
-    super(`refusing to listen on ${host}: anybody on the network could come in; give a token of your own to allow it`)
+    super(`refusing to listen on ${host}: other machines on the network could connect; set your own token to allow it`)
   }
 }
 

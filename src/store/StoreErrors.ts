@@ -36,7 +36,7 @@ export class AppendsWaiting extends Data.TaggedError("AppendsWaiting")<{
   readonly wireCode = "busy" as const satisfies WireCode
 
   override get message() {
-    return `${this.waitingMax} appends of ${this.conversationId} wait for the disk already`
+    return `${this.waitingMax} appends of ${this.conversationId} are already waiting for the disk`
   }
 }
 
@@ -90,7 +90,7 @@ export class BlobsFull extends Data.TaggedError("BlobsFull")<{ readonly bytesMax
   readonly wireCode = "internal" as const satisfies WireCode
 
   override get message() {
-    return `all blobs together have reached the limit of ${this.bytesMax} bytes`
+    return `the total size of all blobs has reached the limit of ${this.bytesMax} bytes`
   }
 }
 

@@ -114,7 +114,7 @@ export class Compaction {
         this.overfull.delete(agentId)
         if (!made) {
           if (!mustCut && tokens < contextTokens) return current
-          return yield* tooFull(resolved, contextTokens, "nothing in it can be summed up")
+          return yield* tooFull(resolved, contextTokens, "nothing in it can be summarized")
         }
         mustCut = false
         current = yield* rebuild
@@ -147,7 +147,7 @@ export class Compaction {
         return yield* tooFull(
           resolved,
           contextTokens,
-          `it was summed up ${inRow} times in a row and filled again each time`
+          `it was summarized ${inRow} times in a row and filled up again each time`
         )
       }
       const summary = yield* this.summaryOf(place, agent, { upto, tools: request.tools, contextTokens })

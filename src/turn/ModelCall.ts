@@ -95,7 +95,7 @@ const receive = (options: ModelCallOptions, attempt: Attempt, heard: StreamReade
     )
     if (refusal?.code !== "limit_exceeded") return
     if (heard.usage !== undefined) attempt.attemptCost.settle(attempt.attemptCost.told(heard.usage))
-    const message = `the answer cannot be kept: ${refusal.message}`
+    const message = `the answer cannot be stored: ${refusal.message}`
     return yield* providerError({ kind: "malformed_response", provider: origin.provider, message, retryable: false })
   })
 
@@ -212,7 +212,7 @@ const priceUnknown = ({ fullName, provider }: ResolvedModel): ProviderError =>
     kind: "invalid_request",
     provider: provider.name,
     code: "price_unknown",
-    message: `a budget in dollars cannot be held for ${fullName}, whose price is not known: set its price under models in config.json, or give a budget in tokens`
+    message: `a budget in dollars cannot be enforced for ${fullName}, because its price is unknown: set its price under models in config.json, or give a budget in tokens`
   })
 
 /** Runs the pending model call to its end. */

@@ -73,7 +73,7 @@ describe("a goal that is followed", () => {
   it("says why a plan waits", () => {
     const tasks = [task("t1", "read the code")]
     expect(follow([rune("plan.created", { tasks, needs_approval: "no sandbox" })]).said).toContain(
-      "? waits for a yes: no sandbox"
+      "? waits for approval: no sandbox"
     )
     expect(follow([rune("plan.created", { tasks })]).said).not.toContain("waits")
   })

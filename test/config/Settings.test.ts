@@ -59,13 +59,13 @@ describe("a scenario", () => {
 })
 
 describe("a data directory", () => {
-  it("is made for its owner alone, and refused when others can write to it or own it", () => {
+  it("is made for its owner alone, and refused when other users can write to it or own it", () => {
     const data = join(directory, "data")
     claimDirectory(data)
     expect(statSync(data).mode & 0o777).toBe(0o700)
     for (const mode of [0o720, 0o702, 0o777, 0o1777]) {
       chmodSync(data, mode)
-      expect(() => claimDirectory(data), mode.toString(8)).toThrow(/others can write/)
+      expect(() => claimDirectory(data), mode.toString(8)).toThrow(/other users can write/)
     }
     chmodSync(data, 0o755)
     claimDirectory(data)

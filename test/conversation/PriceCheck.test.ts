@@ -24,7 +24,7 @@ const open = (): Promise<World> =>
 const refused = {
   _tag: "CommandRefused",
   refusal: { code: "bad_request", data: { reason: "price_unknown", setting: "models" } },
-  message: expect.stringMatching(/scripted\/unknown, whose price is not known: set its price under models/)
+  message: expect.stringMatching(/scripted\/unknown, because its price is unknown: set its price under models/)
 }
 
 const spawn = (talk: Talk, model: string, more = {}) =>
@@ -92,7 +92,7 @@ describe("a budget in dollars", () => {
     await talk.post("go")
     expect(await talk.turns(1)).toMatchObject({
       kind: "turn.error",
-      payload: { error_type: "invalid_request", message: expect.stringContaining("price is not known") }
+      payload: { error_type: "invalid_request", message: expect.stringContaining("price is unknown") }
     })
     expect(talk.of("turn.model_requested")).toEqual([])
   })

@@ -371,7 +371,7 @@ describe("the rules of a server", () => {
       const item = await asked(socket, await create(socket, full), "again")
       expect(await socket.ok("approval.approve", answerOf(item, { scope: "rule" }))).toMatchObject({ learnt: false })
       expect(readFileSync(path, "utf8")).toBe("{ not json")
-      await expect.poll(server.errors, { timeout: 10_000 }).toContain("a permission for good was not written down")
+      await expect.poll(server.errors, { timeout: 10_000 }).toContain("a permanent permission was not saved")
       writeFileSync(path, JSON.stringify({ rules: [{ decision: "permit", tool: "*" }] }))
       await expectQuestions(1)
       writeFileSync(path, JSON.stringify({ rules: [{ decision: "deny", tool: "write_file", reason: "not here" }] }))

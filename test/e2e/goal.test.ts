@@ -274,7 +274,7 @@ describe("a goal where there is no sandbox", () => {
       const { signal } = new AbortController()
       const board = await followGoal({ client, terminal, conversationId, planId, signal, review: false })
       expect(board.end?.outcome, terminal.output()).toBe("goal_met")
-      expect(terminal.output()).toMatch(/waits for a yes: .*no sandbox.*start this plan\?.*started by/s)
+      expect(terminal.output()).toMatch(/waits for approval: .*no sandbox.*start this plan\?.*started by/s)
       expect(testsPass()).toBe(true)
     } finally {
       await client.close()

@@ -259,7 +259,7 @@ describe("a stop", () => {
       { ...bareRooms(), followers: hangs }
     )
     await server.close()
-    expect(lines.filter((line) => line.includes("left behind"))).toEqual([expect.stringContaining('"after_ms":50')])
+    expect(lines.filter((line) => line.includes("abandoned"))).toEqual([expect.stringContaining('"after_ms":50')])
     await expect(Runelog.open({ directory: data })).rejects.toMatchObject({ _tag: "DirectoryLocked" })
     hanging.resolve()
     await vi.waitFor(async () => (await Runelog.open({ directory: data })).close(), { timeout: 10_000 })

@@ -88,19 +88,19 @@ const list: ReadonlyArray<Command> = [
   },
   {
     name: "stop",
-    about: "stop the turn and keep what was said",
+    about: "stop the turn and keep the text so far",
     run: async (chat) => {
       chat.stop()
       return nothing
     }
   },
-  { name: "cost", about: "show turns, tokens and money", run: cost },
+  { name: "cost", about: "show turns, tokens and cost", run: cost },
   { name: "agents", about: "list the agents of this conversation", run: agents },
   { name: "plan", about: "show the plan of a goal", run: plan },
   { name: "inbox", about: "show what waits for you in other conversations", run: inbox },
   {
     name: "output",
-    about: "show all that the last tool said",
+    about: "show the whole output of the last tool",
     run: async (chat) =>
       safeText(chat.lastOutput() || "no tool has run yet")
         .split("\n")

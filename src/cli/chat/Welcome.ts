@@ -72,7 +72,7 @@ const sandboxRows = (sandbox: WelcomeFacts["sandbox"], paint: View["paint"]): Re
   sandbox === null || sandbox.contained
     ? []
     : [
-        `${paint("notice", "!")} no sandbox: every command is asked about. Install one: ${paint("strong", "apt install bubblewrap")}, then ${paint("strong", "echs server stop")}`
+        `${paint("notice", "!")} no sandbox: every command needs approval. Install one: ${paint("strong", "apt install bubblewrap")}, then ${paint("strong", "echs server stop")}`
       ]
 
 const tryRows = (paint: View["paint"]): ReadonlyArray<string> => [

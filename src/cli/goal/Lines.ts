@@ -137,14 +137,14 @@ const described: Readonly<Record<string, Describe | undefined>> = {
   },
   "plan.created": (lines, payload) => {
     const why = textOf(payload["needs_approval"])
-    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for a yes: ${why}`)]
+    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for approval: ${why}`)]
     return [lines.line("strong", "◇", "the plan"), ...lines.tree(), ...waits]
   },
   "plan.baseline_checked": (lines, payload) => {
     const all = listOf(payload["evidence"])
     const green = all.filter((one) => one["passed"] === true).length
     const why = textOf(payload["needs_approval"])
-    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for a yes: ${why}`)]
+    const waits = why === "" ? [] : [lines.line("notice", "?", `waits for approval: ${why}`)]
     if (all.length === 0) return waits
     return [lines.line("quiet", "◇", `${all.length - green} of ${all.length} checks fail before the work`), ...waits]
   },
@@ -196,7 +196,7 @@ const described: Readonly<Record<string, Describe | undefined>> = {
   "plan.blocked": (lines, payload) => [lines.line("bad", "■", `blocked: ${textOf(payload["reason"])}`)],
   "plan.unblocked": (lines, payload) => [lines.line("quiet", "▸", `goes on: ${textOf(payload["reason"])}`)],
   "session.suspended": (lines, payload) => [lines.line("bad", "■", `suspended: ${textOf(payload["reason"])}`)],
-  "system.recovered": (lines) => [lines.line("notice", "↻", "the server was gone and goes on where it was")],
+  "system.recovered": (lines) => [lines.line("notice", "↻", "the server was restarted and continues")],
   "tool.approved": (lines, payload) => [
     lines.line("good", "✓", `${textOf(payload["call_id"])} allowed by ${textOf(payload["approver"])}`, 2)
   ],

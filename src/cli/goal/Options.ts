@@ -18,9 +18,9 @@ export const goalOptions = {
     type: "string",
     value: "COMMAND",
     multiple: true,
-    help: "command that must succeed, whatever the plan says"
+    help: "command that must succeed, independent of the plan"
   },
-  "hidden-check": { type: "string", value: "COMMAND", multiple: true, help: "the same, unseen by every model" },
+  "hidden-check": { type: "string", value: "COMMAND", multiple: true, help: "the same, hidden from all models" },
   protect: { type: "string", value: "PATH", multiple: true, help: "path or pattern that no worker may change" },
   "check-file": { type: "string", value: "FILE", help: "JSON with evidence, hidden_evidence, protect and models" },
   "planner-model": { type: "string", value: "MODEL", help: "model of the planner (default: --model)" },

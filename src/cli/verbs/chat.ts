@@ -24,7 +24,7 @@ export interface ChatParts extends RemoteParts {
 
 const options = {
   ...creationOptions,
-  continue: { type: "boolean", short: "c", help: "the conversation of this directory that was used last" },
+  continue: { type: "boolean", short: "c", help: "reopen the most recently used conversation of this directory" },
   resume: { type: "boolean", short: "r", help: "choose from the conversations of this directory" },
   plain: { type: "boolean", help: "line by line, without redrawing: for screen readers" }
 } as const satisfies OptionTable
@@ -39,7 +39,7 @@ export const make = (parts: ChatParts): Verb => {
     example: "echs chat --model scripted/demo",
     notes: [
       "At a terminal: Enter sends, Esc stops the turn, /help shows commands and keys, Ctrl-C twice leaves; the conversation stays.",
-      "From a pipe and with --plain: one message a line; an empty line, /quit or end of input leaves. With --json, one line per turn."
+      "From a pipe and with --plain: one message per line; an empty line, /quit or end of input leaves. With --json, one line per turn."
     ],
     isPatient: true,
     startsServer: true,

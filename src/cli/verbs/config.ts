@@ -48,7 +48,7 @@ const change = async (
   await parts.changeSetting(values.data, name, text === undefined ? undefined : valueOf(text))
   answer(
     { changed: name },
-    () => `${name} ${action === "set" ? "set" : "removed"}; a running server takes it up at its next start\n`
+    () => `${name} ${action === "set" ? "set" : "removed"}; a running server uses it after a restart\n`
   )
   return exitCode.done
 }
@@ -64,7 +64,7 @@ export const make = (parts: ConfigParts): Verb =>
     example: "echs config set model anthropic/claude-sonnet-5-5",
     notes: [
       "Precedence: flag, environment, config.json in the data directory, default. Secrets are masked.",
-      "VALUE is JSON, or text. What makes no sense is refused and nothing is changed."
+      "VALUE is JSON or text. An invalid value is refused and nothing is changed."
     ],
     run: async (input) => {
       const { answer, positionals, terminal, values } = input

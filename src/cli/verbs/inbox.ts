@@ -178,8 +178,8 @@ export const make = (parts: InboxParts): Verb =>
   makeRemoteVerb(parts, {
     name: "inbox",
     options: {
-      watch: { type: "boolean", short: "w", help: "stay, ring the bell and ask whenever something new waits" },
-      list: { type: "boolean", short: "l", help: "only list, ask nothing" }
+      watch: { type: "boolean", short: "w", help: "keep running, ring the bell and ask for each new item" },
+      list: { type: "boolean", short: "l", help: "only list, without asking" }
     },
     example: "echs inbox --watch",
     notes: [

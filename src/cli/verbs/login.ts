@@ -76,11 +76,11 @@ export const make = (parts: LoginParts): Verb =>
     name: "login",
     takes: "[PROVIDER]",
     positionals: { min: 0, max: 1 },
-    options: { data: dataOption, remove: { type: "boolean", help: "forget the stored key of PROVIDER" } },
+    options: { data: dataOption, remove: { type: "boolean", help: "delete the stored key of PROVIDER" } },
     example: "echs login anthropic",
     notes: [
       "PROVIDER is anthropic, openai, or the key variable of a provider in your settings. Without it, lists which keys are set.",
-      "The key is typed or pasted without being shown, or read as one line from a pipe. A variable in the environment comes first."
+      "The key is typed or pasted without being shown, or read as one line from a pipe. A variable in the environment takes precedence."
     ],
     run: async ({ answer, positionals: [name], terminal, values }) =>
       reportingSettings(parts, { verb: "login", terminal }, async (): Promise<ExitCode> => {

@@ -47,7 +47,7 @@ export const make = (parts: ModelsParts): Verb =>
         ])
         answer({ items }, () =>
           items.length === 0
-            ? "no model fits\n"
+            ? "no model matches\n"
             : table(rows, terminal)
                 .map(
                   ([mark = "", name = "", ...rest]) => `${mark} ${terminal.paint("strong", name)}  ${rest.join("  ")}\n`

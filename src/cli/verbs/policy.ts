@@ -138,7 +138,7 @@ const makeTest = (parts: PolicyParts): Verb =>
 
 const changeWords: Readonly<Record<string, string>> = {
   blocked: "would be blocked",
-  asked: "would be asked about",
+  asked: "would need approval",
   let_run: "would run",
   same: "unchanged"
 }

@@ -226,7 +226,7 @@ export class AllFeed {
   /** A cursor that the log never reached, as after a restore from a backup: the follower has to know that it has more. */
   private tellBeyond({ conversationId, follower, group, place }: Member, named: number, head: number): void {
     const unknown = `there is no conversation ${conversationId}`
-    const beyond = `the cursor ${named} of ${conversationId} lies beyond the head ${head}`
+    const beyond = `the cursor ${named} of ${conversationId} is beyond the head ${head}`
     const error = head === 0 ? new NotFound(unknown) : cursorBeyond(beyond, head)
     place.after = head
     place.isLost = head === 0 && !place.isNoticed

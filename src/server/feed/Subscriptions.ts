@@ -61,7 +61,7 @@ export class Subscriptions {
     if (op === "terminal.resize") return this.terminals.resize(fields as FieldsOf<"terminal.resize">)
     if (this.open.size + this.pending >= limits.subscriptionsPerConnectionMax) {
       const most = limits.subscriptionsPerConnectionMax
-      throw new LimitExceeded(`a connection follows at most ${most} things`)
+      throw new LimitExceeded(`a connection can have at most ${most} subscriptions`)
     }
     this.pending += 1
     try {
@@ -106,7 +106,7 @@ export class Subscriptions {
     const filter = this.filterOf(fields)
     if (fields.conversation_id === "*") return this.subscribeAll(fields, filter)
     if (fields.cursors !== undefined || fields.since_ms !== undefined) {
-      const message = 'cursors and since_ms belong to a subscription to "*"; one conversation takes after'
+      const message = 'cursors and since_ms apply to a subscription to "*"; for one conversation use after'
       throw new BadRequest(message)
     }
     const conversationId = fields.conversation_id
@@ -114,7 +114,7 @@ export class Subscriptions {
     if (head === 0) throw new NotFound(`there is no conversation ${conversationId}`)
     const cursor = fields.after === "tail" ? head : (fields.after ?? 0)
     if (cursor > head) {
-      throw new BadRequest(`the cursor ${cursor} lies beyond the head ${head}`, { head })
+      throw new BadRequest(`the cursor ${cursor} is beyond the head ${head}`, { head })
     }
     const place = { conversationId, filter, cursor }
     const { view = "runes" } = fields

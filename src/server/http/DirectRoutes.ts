@@ -121,7 +121,7 @@ export class DirectRoutes {
     if (head === 0) throw new NotFound(`there is no conversation ${conversationId}`)
     const after = asked === "tail" ? head : asked === null || asked === "" ? 0 : wholeNumber("after", asked)
     if (after > head) {
-      throw new BadRequest(`the cursor ${after} lies beyond the head ${head}`, { head })
+      throw new BadRequest(`the cursor ${after} is beyond the head ${head}`, { head })
     }
     const visibility = url.searchParams.get("visibility") === "public" ? "public" : visibilityCap(principal)
     const kinds = url.searchParams.get("kinds")?.split(",")

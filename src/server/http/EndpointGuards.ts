@@ -57,7 +57,7 @@ const failureOfEndpoint = (error: unknown): WireFailure | undefined => {
   return isOurs ? undefined : new BadRequest(reasonOf(error.cause))
 }
 
-const refusedType = new BadRequest("the body has a content type that is not taken here")
+const refusedType = new BadRequest("the content type of the body is not supported here")
 
 const wireErrors: Layer.Layer<WireErrors> = Layer.succeed(WireErrors, (answer) =>
   Effect.matchCauseEffect(answer, {

@@ -69,7 +69,7 @@ const blobGroup = HttpApiGroup.make("blob").add(
   HttpApiEndpoint.post("uploadBlob", "/v1/blobs", {
     payload: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array()),
     success: BlobRef.pipe(HttpApiSchema.status(201))
-  }).annotateMerge(about("Keeps the bytes of an image or a file, for a message that names them"))
+  }).annotateMerge(about("Stores the bytes of an image or a file, for a message that refers to them"))
 )
 
 const serverGroup = HttpApiGroup.make("server").add(
@@ -88,7 +88,7 @@ export const routed = HttpApi.make("echs")
 const publicGroup = HttpApiGroup.make("public").add(
   HttpApiEndpoint.get("checkHealth", directPaths.checkHealth, {
     success: [Health, Health.pipe(HttpApiSchema.status(503))]
-  }).annotateMerge(about("Whether everything can be asked for; 503 when not"))
+  }).annotateMerge(about("Whether the server is ready; 503 if not"))
 )
 
 /** The requests of all operations that need no connection. */

@@ -103,7 +103,7 @@ export class Http {
   private checkHealth(request: IncomingMessage, response: ServerResponse): void {
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD")
-      const error = { code: "bad_request", message: "the health check is asked for with GET or HEAD" }
+      const error = { code: "bad_request", message: "the health check supports GET and HEAD" }
       answerJson(response, 405, { error })
       return
     }
@@ -114,5 +114,5 @@ export class Http {
 
 const refuseMethod = ({ method }: IncomingMessage, response: ServerResponse, methods: ReadonlyArray<string>): void => {
   response.setHeader("allow", methods.join(", "))
-  answerJson(response, 405, { error: { code: "bad_request", message: `${method} does not apply here` } })
+  answerJson(response, 405, { error: { code: "bad_request", message: `${method} is not supported here` } })
 }

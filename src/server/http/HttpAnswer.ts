@@ -73,7 +73,7 @@ export const readBytes = async (request: IncomingMessage, bytesMax: number): Pro
   let bytes = 0
   for await (const piece of request) {
     bytes += (piece as Buffer).length
-    if (bytes > bytesMax) throw new LimitExceeded(`a body may have ${bytesMax} bytes`)
+    if (bytes > bytesMax) throw new LimitExceeded(`the body is too large; the limit is ${bytesMax} bytes`)
     pieces.push(piece as Buffer)
   }
   return Buffer.concat(pieces)

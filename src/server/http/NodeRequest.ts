@@ -101,11 +101,11 @@ export class NodeRequest extends Inspectable.Class implements HttpServerRequest.
   }
 
   get multipart(): Effect.Effect<never, MultipartError> {
-    return Effect.die(new Error("forms with files are not taken"))
+    return Effect.die(new Error("forms with files are not supported"))
   }
 
   get multipartStream(): Stream.Stream<never, MultipartError> {
-    return Stream.die(new Error("forms with files are not taken"))
+    return Stream.die(new Error("forms with files are not supported"))
   }
 
   get upgrade(): Effect.Effect<never, HttpServerError> {

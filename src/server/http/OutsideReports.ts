@@ -21,7 +21,7 @@ export const answerOutside = async ({ agents, onKnown, request, response, url }:
   const { authorization, "content-encoding": contentEncoding = "", "content-type": contentType = "" } = request.headers
   if (!agents.knows(authorization)) throw new Unauthorized("the token of the outside agent is missing or wrong")
   onKnown(request.socket)
-  if (request.method !== "POST") throw new BadRequest(`${request.method} does not apply here`)
+  if (request.method !== "POST") throw new BadRequest(`${request.method} is not supported here`)
   const body = await readBytes(request, agents.bytesMax)
   const gone = new AbortController()
   response.once("close", () => gone.abort())

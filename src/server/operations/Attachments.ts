@@ -22,7 +22,7 @@ const decoded = (data: string): Uint8Array =>
 const nameOf = (part: Given): string =>
   part.type === "file" ? part.name.slice(0, mediaLimits.nameCharsMax).toWellFormed() || "file" : "the image"
 
-const shownTypes = "a model can be shown images (PNG, JPEG, GIF, WebP), PDF documents and text"
+const shownTypes = "attach an image (PNG, JPEG, GIF, WebP), a PDF document or text"
 
 const sizeChecked = (part: Given, type: string, bytes: number): void => {
   const max = isImageType(type) ? mediaLimits.imageBytesMax : mediaLimits.fileBytesMax
@@ -50,7 +50,7 @@ const textPart = async (name: string, bytes: Uint8Array, port: AttachmentPort): 
 const kept = (port: AttachmentPort, bytes: Uint8Array, type: string): Promise<BlobRef> =>
   port.keep(bytes, type).catch((cause: unknown) => {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new LimitExceeded(`the attachment cannot be kept: ${why}`)
+    throw new LimitExceeded(`the attachment cannot be stored: ${why}`)
   })
 
 /** Keeps bytes for a message to come. */
@@ -99,9 +99,11 @@ export const withAttachments = async (
   if (typeof content === "string") return content
   const attached = content.filter((part) => part.type !== "text")
   if (attached.length === 0) return content.filter((part) => part.type === "text")
-  if (port === undefined) return refuse("this server keeps no attachments")
+  if (port === undefined) return refuse("this server does not store attachments")
   if (attached.length > mediaLimits.perMessageMax) {
-    refuse(`a message may bring ${mediaLimits.perMessageMax} images and files`, { limit: mediaLimits.perMessageMax })
+    refuse(`a message can have at most ${mediaLimits.perMessageMax} images and files`, {
+      limit: mediaLimits.perMessageMax
+    })
   }
   const sight = port.sight(model)
   const parts: Array<ContentPart> = []

@@ -73,7 +73,8 @@ export class Operator {
   private perform(request: Request, caller: Caller): Effect.Effect<unknown, WireFailure> {
     const { fields, idempotencyKey, op } = request
     const { channel, connection, follow, principal } = caller
-    if (!mayAsk(principal, op)) return Effect.fail(new Unauthorized(`the role ${principal.role} may not ask for ${op}`))
+    if (!mayAsk(principal, op))
+      return Effect.fail(new Unauthorized(`the role ${principal.role} is not allowed to use ${op}`))
     const { answeredBy, mutates } = operations[op]
     if (answeredBy === "connection")
       return follow === undefined

@@ -7,7 +7,7 @@ import { InvalidState, NotFound } from "./OperationErrors.ts"
 
 const administration: Operating<Administration> = CurrentOperation.use(({ administration: offered }) =>
   offered === undefined
-    ? Effect.fail(new InvalidState("this server is administered by the program that holds it"))
+    ? Effect.fail(new InvalidState("this server is managed by the program that embeds it"))
     : Effect.succeed(offered)
 )
 
@@ -16,7 +16,7 @@ export const administrationHandlers: HandlersOf<"token" | "server"> = {
   "token.create": ({ name, role }) =>
     Effect.gen(function* () {
       const token = name === "local" ? undefined : (yield* administration).createToken(name, role)
-      if (token === undefined) return yield* new InvalidState(`there is a token "${name}" already`)
+      if (token === undefined) return yield* new InvalidState(`a token "${name}" already exists`)
       return { name, role, token }
     }),
   "token.remove": ({ name }) =>

@@ -10,7 +10,7 @@ const approve: HandlersOf<"approval">["approval.approve"] = ({ conversation_id: 
     const { approvals, channel, idempotency, principal } = yield* CurrentOperation
     // For good is for all conversations: it changes the policy of the server.
     if (decision.scope === "rule" && principal.role !== "admin")
-      return yield* new Unauthorized(`the role ${principal.role} may not allow anything for good`)
+      return yield* new Unauthorized(`the role ${principal.role} is not allowed to create rules`)
     const answer = { ...decision, approver: principal.name, channel }
     const { event_id, learnt } = yield* attempt(() => approvals.approve(id, answer, idempotency))
     return { event_id, ...(learnt === undefined ? {} : { learnt }) }

@@ -15,7 +15,7 @@ const windowMs = (window: string): Effect.Effect<number, BadRequest> => {
   const [, count = "0", unit = "s"] = /^([1-9][0-9]{0,8})([smhd])$/.exec(window) ?? []
   const ms = Number(count) * valueAt(unitMs, unit)
   if (ms > 0 && ms <= limits.windowMsMax) return Effect.succeed(ms)
-  return Effect.fail(new BadRequest("a window is a number and s, m, h or d, and at most 31 days long"))
+  return Effect.fail(new BadRequest("window must be a number followed by s, m, h or d, at most 31 days"))
 }
 
 export const stats: Handler<"stats"> = ({ conversation_id: id, window }) =>

@@ -70,7 +70,7 @@ const placeOf = (fields: GoalFields, context: OperationContext): Effect.Effect<G
   }
   const extra = Object.keys(create)
   if (extra.length === 0) return Effect.succeed({ _tag: "There", conversationId: id })
-  const message = `${extra.join(", ")}: chosen when a conversation is created, and ${id} is there already`
+  const message = `${extra.join(", ")}: can only be set for a new conversation, and ${id} already exists`
   return Effect.fail(new BadRequest(message))
 }
 

@@ -43,7 +43,7 @@ const outsideAgentOf = ({ agent_id, content, conversation_id: id }: Said) =>
     const { agents, session } = yield* stateOf(id)
     const agent = agents.find((one) => one.agent_id === (agent_id ?? session.root_agent_id))
     if (agent?.harness?.born_outside !== true) return undefined
-    if (typeof content !== "string") return Effect.fail(new BadRequest("an outside agent takes text alone"))
+    if (typeof content !== "string") return Effect.fail(new BadRequest("an outside agent accepts text only"))
     return Effect.map(outsideAgents.send(id, content, principal.name), ({ event_id }) => ({ event_id, queued: 0 }))
   })
 

@@ -33,9 +33,8 @@ interface Registry {
 
 const registry: Operating<Registry> = Effect.gen(function* () {
   const { connection, principal, remoteTools } = yield* CurrentOperation
-  if (remoteTools === undefined)
-    return yield* new InvalidState("running tools in a client is not available on this server")
-  if (connection === undefined) return yield* new BadRequest("tools of a client need a WebSocket")
+  if (remoteTools === undefined) return yield* new InvalidState("client-run tools are not available on this server")
+  if (connection === undefined) return yield* new BadRequest("client-run tools need a WebSocket")
   return { tools: remoteTools, owner: { principal: principal.name, connection } }
 })
 
@@ -86,7 +85,8 @@ const untilDurable = (id: string, callId: string): Operating<void> =>
     })
     yield* Effect.timeoutOrElse(ended, {
       duration: limits.resultDurableWithinMs,
-      orElse: () => Effect.fail(new ServerBusy("the result is taken and not yet on disk", { retry_after_ms: 100 }))
+      orElse: () =>
+        Effect.fail(new ServerBusy("the result was accepted but is not durable yet", { retry_after_ms: 100 }))
     })
     yield* attempt(() => resident.actor.settled())
   })
@@ -97,7 +97,7 @@ type Answered = Effect.Effect<AnswerOf<"tool.result">, AlreadyDecided | InvalidS
 const answerOf = (ended: EndedCall | undefined, callId: string, answer: RemoteAnswer): Answered => {
   const last = ended?.results.at(-1)
   if (ended?.provenance !== undefined && ended.provenance !== "remote")
-    return Effect.fail(new InvalidState(`${callId} waits for no result of a client`))
+    return Effect.fail(new InvalidState(`${callId} is not waiting for a result from a client`))
   if (last === undefined) return Effect.fail(new NotFound(`no call ${callId} waits for a result`))
   const mine = ended?.results.find((result) => isSame(result, answer))
   if (mine !== undefined) return Effect.succeed({ event_id: mine.event_id })

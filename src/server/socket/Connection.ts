@@ -72,14 +72,14 @@ export class Connection {
     socket.on("close", () => this.closed())
   }
 
-  /** Sends away who says too much before hello; returns how to stop counting. */
+  /** Sends away who says too many messages before hello; returns how to stop counting. */
   private countBeforeHello(): () => void {
     let bytes = 0
     const count = (chunk: Buffer): void => {
       bytes += chunk.length
       if (this.subscriptions !== undefined || bytes <= limits.helloBytesMax) return
       this.stopCounting?.()
-      this.close(closeCodes.abusive, "too much before hello")
+      this.close(closeCodes.abusive, "too many messages before hello")
       // Nothing more is read of it, so nothing more is kept.
       this.socket.pause()
     }
@@ -144,7 +144,7 @@ export class Connection {
     pendingBytes: () => this.stream.writableLength,
     drained: () => streamDrained(this.stream),
     isOpen: () => this.socket.readyState === WebSocket.OPEN,
-    closeStalled: () => this.close(closeCodes.tooFarBehind, "too far behind; resume from your cursor"),
+    closeStalled: () => this.close(closeCodes.tooFarBehind, "the reader is too slow; resume from your cursor"),
     stalledMs: () => this.host.stalledMs
   }
 
@@ -282,6 +282,6 @@ const tooFast: WireError = {
 
 const tooMany: WireError = {
   code: "busy",
-  message: "too many requests wait for their answer",
+  message: "too many unanswered requests",
   data: { retry_after_ms: 100 }
 }

@@ -48,7 +48,7 @@ export const startWatchdog = (options: WatchdogOptions): Watchdog | undefined =>
   thread.unref()
   thread.once("error", (error) => {
     clearInterval(timer)
-    log.write("warn", "nobody watches the event loop any more", { cause: describeError(error) })
+    log.write("warn", "the event loop is no longer monitored", { cause: describeError(error) })
   })
   return {
     close: async () => {

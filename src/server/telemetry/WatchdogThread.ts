@@ -43,7 +43,7 @@ const look = async (): Promise<ReadonlyArray<string> | string> => {
     const session = new Session()
     session.connectToMainThread()
     try {
-      return (await stackOfMain(session)) ?? "the main thread is in a call of the system"
+      return (await stackOfMain(session)) ?? "the main thread is in a system call"
     } finally {
       // Lets the main thread go on, too.
       session.disconnect()
@@ -59,7 +59,7 @@ const turn = async (): Promise<void> => {
   const verdict = counter.turn(Atomics.load(beats, 0))
   if (verdict._tag === "Alive") return
   const fields = { blocked_ms: verdict.turns * tickMs }
-  if (verdict._tag === "Freed") return write("warn", "the event loop goes on", fields)
+  if (verdict._tag === "Freed") return write("warn", "the event loop is running again", fields)
   write("error", "the event loop is blocked", { ...fields, stack: await look() })
 }
 

@@ -44,7 +44,7 @@ describe("a server whose event loop is blocked", { timeout: 60_000 }, () => {
     expect(stack).toEqual(expect.arrayContaining([expect.stringContaining(where)]))
     expect(JSON.stringify(stack)).toContain("blockOnSignal.mjs")
     writeFileSync(unblock, "")
-    await said(server, "the event loop goes on")
+    await said(server, "the event loop is running again")
     expect(await (await fetch(`${server.url}/healthz`)).json()).toMatchObject({ status: "ok" })
     expect(await server.end("SIGTERM")).toBe(0)
   })

@@ -85,7 +85,7 @@ describe("the queue of appends", () => {
     engine.busy = true
     const waiting = ["1", "2"].map((name) => queue.run("a", engine.append(name)))
     await expect(queue.run("a", engine.append("3"))).rejects.toMatchObject({ _tag: "AppendsWaiting", waitingMax: 2 })
-    await expect(queue.run("a", engine.append("3"))).rejects.toThrow("2 appends of a wait for the disk already")
+    await expect(queue.run("a", engine.append("3"))).rejects.toThrow("2 appends of a are already waiting for the disk")
     engine.calm()
     await Promise.all(waiting)
     expect(engine.started).toEqual(["0", "1", "2"])

@@ -29,7 +29,7 @@ const upload = Effect.fnUntraced(function* (source: IncomingMessage) {
   const { attachments } = yield* HttpParts
   const { role } = yield* CurrentPrincipal
   if (role === "viewer") return yield* new Unauthorized("the role viewer may not upload")
-  if (attachments === undefined) return yield* new InvalidState("this server keeps no attachments")
+  if (attachments === undefined) return yield* new InvalidState("this server does not store attachments")
   const bytes = yield* attempt(() => readBytes(source, mediaLimits.fileBytesMax))
   if (bytes.length === 0) return yield* new BadRequest("the body is empty")
   return yield* attempt(() => uploaded(attachments, bytes))

@@ -72,7 +72,7 @@ describe("the verbs of the command", () => {
 
   it("are all those that were promised", () => {
     const promised =
-      "serve server open demo goal plan chat run attach peek send steer tail ls show inbox approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token login models config bench completions"
+      "serve server open demo goal plan task chat run attach peek send steer tail ls show inbox approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token login models config bench completions"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
   })
 
@@ -82,9 +82,10 @@ describe("the verbs of the command", () => {
       .filter((path) => path.endsWith(".ts"))
       .map((path) => readFileSync(new URL(path, folder), "utf8"))
       .join("\n")
-    // Of clients that run tools, of programs that bring agents, of followers; `token` works on the files themselves, and so does `demo`.
+    // Of clients that run tools, of programs that bring agents, of followers; `token` works on the files themselves, and so does
+    // `demo`; `task` makes the names of its operations of its actions; the page has the policy and the grants.
     const ofPrograms =
-      /^(tool\.(register|result)|(harness|terminal)\.\w+|(attention\.)?subscribe|unsubscribe|server\.stop|goal\.demo|token\.\w+)$/
+      /^(tool\.(register|result)|(harness|terminal)\.\w+|(attention\.)?subscribe|unsubscribe|server\.stop|goal\.demo|(token|plan\.task|policy|grant)\.\w+)$/
     const missing = operationNames.filter((name) => !ofPrograms.test(name) && !sources.includes(`"${name}"`))
     expect(missing).toEqual([])
   })

@@ -45,6 +45,7 @@ const codes: Readonly<Record<string, keyof typeof errorCodes>> = {
   AppendsWaiting: "busy",
   ArchiveDamaged: "read_only",
   ArchiveUnsupported: "read_only",
+  BlobUnknown: "not_found",
   Busy: "busy",
   ConversationBusy: "busy",
   ConversationUnknown: "not_found",

@@ -46,8 +46,16 @@ describe("an admin", { timeout: 60_000 }, () => {
   it("alone may ask for what changes the server", async () => {
     const socket = await connect(operator)
     const forAdmins = operationNames.filter((name) => operations[name].role === "admin")
-    expect(forAdmins).toEqual(["token.list", "token.create", "token.remove", "server.stop", "server.fibers"])
+    expect(forAdmins).toEqual([
+      "policy.set",
+      "token.list",
+      "token.create",
+      "token.remove",
+      "server.stop",
+      "server.fibers"
+    ])
     const fields: Readonly<Record<string, Json>> = {
+      "policy.set": { policy: {}, revision: "0".repeat(64) },
       "token.create": { name: "x", role: "viewer" },
       "token.remove": { name: "olga" }
     }

@@ -26,6 +26,7 @@ import { readState } from "./holder/HolderFiles.ts"
 import { connectHolder, type HolderLink } from "./holder/HolderLink.ts"
 import type { Found, HarnessSession, Heard, ProgramStatus, ProtocolSession, Question, TelemetryRecord } from "./Port.ts"
 import { connectWebSocket, type MessageLink } from "./protocol/MessageLink.ts"
+import { QueuedInputs } from "./QueuedInputs.ts"
 import { agentChannel, Recorder } from "./Recorder.ts"
 import { Spool } from "./Spool.ts"
 
@@ -60,7 +61,7 @@ export class OutsideAgent {
   private readonly draining = Semaphore.makeUnsafe(1)
   private readonly typing = Semaphore.makeUnsafe(1)
   private readonly undecided = new Map<string, Deferred.Deferred<PermissionDecision>>()
-  private inputs: Array<string> = []
+  private readonly inputs: QueuedInputs
   private link: HolderLink | undefined
   private exit: Exit | undefined
   private transcript: string | undefined
@@ -76,6 +77,7 @@ export class OutsideAgent {
     this.protocol = this.address === undefined ? undefined : adapter.connect?.(found)
     this.session = this.protocol ?? adapter.open(found)
     this.recorder = new Recorder(place, host)
+    this.inputs = new QueuedInputs(place.directory)
     this.spool = new Spool(join(place.directory, spoolName))
   }
 
@@ -178,7 +180,7 @@ export class OutsideAgent {
     })
     return Effect.tap(this.hearing.withPermits(1)(heard), () =>
       Effect.sync(() => {
-        if (this.inputs.length > 0) this.fork(this.flush())
+        if (this.inputs.size > 0) this.fork(this.flush())
       })
     )
   }
@@ -304,35 +306,35 @@ export class OutsideAgent {
   /** Types a text as soon as the program can take it: not into a dialog, and not before it is up. */
   send(text: string): Effect.Effect<void> {
     return Effect.suspend(() => {
-      this.inputs.push(text)
+      this.inputs.add(text)
       return this.flush()
     })
   }
 
   get inputsQueued(): number {
-    return this.inputs.length
+    return this.inputs.size
   }
 
   private flush(): Effect.Effect<void> {
     const typed = Effect.gen({ self: this }, function* () {
-      while (this.inputs.length > 0) {
+      while (this.inputs.size > 0) {
         const agent = yield* this.agent()
         const monitor = agent?.harness?.monitor
         if (monitor === undefined || monitor === "waiting_for_permission" || monitor === "initialized") return
-        const [text] = this.inputs
+        const text = this.inputs.first
         if (text === undefined) return
         if (this.protocol !== undefined) {
           const messages = this.messages === undefined ? undefined : this.protocol.input(text)
           if (messages === undefined) return
-          this.inputs.shift()
           this.say(messages)
+          this.inputs.takeFirst()
           continue
         }
-        this.inputs.shift()
         for (const piece of adapterOf(this.place.harness).typed(text)) {
           this.type(piece)
           yield* Effect.sleep(typedApartMs)
         }
+        this.inputs.takeFirst()
       }
     })
     return this.typing.withPermits(1)(typed)

@@ -4,7 +4,7 @@
  * when the server is killed, gone when it is gone. Sessions are recordings; endpoints, shim, holder and server are real.
  */
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -165,6 +165,25 @@ const isAlive = (pid: number): boolean => {
     return false
   }
 }
+
+describe("echs send", { timeout: 120_000 }, () => {
+  it("keeps a text that the agent cannot take yet, also when the server is killed, and hands it over once", async () => {
+    const here = await open()
+    const id = here.run("tty-perm-hook-late", "stay")
+    await here.untilAsked()
+    expect(here.echs()(["send", id, "for later"])).toMatchObject({ code: 0 })
+    const queue = join(here.data, "harness", id, "inputs.json")
+    expect(JSON.parse(readFileSync(queue, "utf8"))).toEqual(["for later"])
+    await here.server?.end("SIGKILL")
+    await here.serve()
+    const handed = async () =>
+      (await here.runes(id)).filter(({ payload }) =>
+        JSON.stringify(payload).includes('"user_prompt","text":"for later"')
+      )
+    await expect.poll(async () => (await handed()).length, waiting).toBe(1)
+    await expect.poll(() => existsSync(queue), waiting).toBe(false)
+  })
+})
 
 describe("echs run codex", { timeout: 120_000 }, () => {
   const companionOf = (here: World, id: string) => readState(join(here.data, "harness", id))!.companion!

@@ -51,7 +51,8 @@ const fire = async (body: { readonly hook_event_name: string; readonly [field: s
 // A line that is typed fires the hook of a prompt.
 process.stdin.setRawMode?.(true)
 process.stdin.on("data", (bytes) => {
-  const text = bytes.toString().replaceAll("\u001b[200~", "").replaceAll("\u001b[201~", "")
+  // Under load the key that submits it comes in one piece with the text.
+  const text = bytes.toString().replaceAll("\u001b[200~", "").replaceAll("\u001b[201~", "").replaceAll("\r", "")
   if (text.trim() !== "") void fire({ hook_event_name: "UserPromptSubmit", prompt_id: `typed ${text}`, prompt: text })
 })
 

@@ -48,11 +48,11 @@ export interface AttentionParts {
 }
 
 /** The items of one conversation, as JSON, by their keys. */
-type Told = Map<string, ReadonlyMap<string, string>>
+type SentItems = Map<string, ReadonlyMap<string, string>>
 
 /** From the first follower to the last. */
 interface Watch {
-  readonly told: Told
+  readonly told: SentItems
   readonly changes: PubSub.PubSub<AttentionChange>
   /** There are conversations to look at. */
   readonly woken: Queue.Queue<void>
@@ -61,14 +61,14 @@ interface Watch {
 const byKey = (state: ConversationState): ReadonlyMap<string, string> =>
   new Map(attentionSummary(state).map((item) => [item.key, JSON.stringify(item)]))
 
-const remember = (told: Told, conversationId: string, items: ReadonlyMap<string, string>): void => {
+const remember = (told: SentItems, conversationId: string, items: ReadonlyMap<string, string>): void => {
   if (items.size === 0) told.delete(conversationId)
   else told.set(conversationId, items)
 }
 
 /** What is different from what was told before, which it replaces. */
 const changesOf = (
-  told: Told,
+  told: SentItems,
   conversationId: string,
   now: ReadonlyMap<string, string>
 ): ReadonlyArray<AttentionChange> => {

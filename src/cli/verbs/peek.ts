@@ -87,12 +87,12 @@ const peekText = (peek: Peek, terminal: Terminal, nowMs: number): string => {
   const { paint } = terminal
   const running = peek.tools_running.length === 0 ? "" : `  ${peek.tools_running.join(", ")}`
   const since = peek.since_ms === 0 ? "" : ` for ${duration(Math.max(0, nowMs - peek.since_ms))}`
-  const fit = (text: string): string => fitEnd(oneLine(text), Math.max(20, terminal.columns() - 4))
+  const shortened = (text: string): string => fitEnd(oneLine(text), Math.max(20, terminal.columns() - 4))
   return [
     `${paint("strong", peek.conversation_id)}  ${peek.state}${paint("quiet", since)}${running}`,
     ...peek.waits_for.map((call) => `  ${paint("notice", "?")} ${call} waits for a decision`),
-    ...(peek.last_prompt === null ? [] : [`  ${paint("accent", ">")} ${fit(peek.last_prompt)}`]),
-    ...peek.messages.map((text) => `    ${fit(text)}`),
+    ...(peek.last_prompt === null ? [] : [`  ${paint("accent", ">")} ${shortened(peek.last_prompt)}`]),
+    ...peek.messages.map((text) => `    ${shortened(text)}`),
     `  ${paint("quiet", `${peek.tools_completed} tools, ${peek.tools_failed} failed  ${usageText(peek.usage)}`)}`,
     ""
   ].join("\n")

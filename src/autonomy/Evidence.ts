@@ -34,7 +34,7 @@ const check = (tools: Tools, spec: EvidenceSpec, place: Place): Promise<Found> |
     case "file":
       return checkFile(tools, spec, place)
     case "report":
-      return failed("a report that somebody wrote proves nothing: the server counts only tests it ran itself")
+      return failed("an existing report proves nothing: the server counts only tests it ran itself")
     case "tests":
       return checkTests(tools, spec, place)
     case "http":

@@ -5,6 +5,8 @@ export const readingOperations: ReadonlySet<string> = new Set([
   "conversation.get",
   "conversation.prompt",
   "approval.list",
+  "checkpoint.list",
+  "checkpoint.preview",
   "agent.list",
   "subscribe",
   "unsubscribe",

@@ -19,6 +19,7 @@ import { type Engine, LogEngine } from "../store/LogEngine.ts"
 import { StoredRunes } from "../store/runes/StoredRunes.ts"
 import { SnapshotService } from "../store/SnapshotService.ts"
 import { StoreService } from "../store/Store.ts"
+import { Checkpoints } from "../tool/checkpoint/Checkpoints.ts"
 import { ToolRouter } from "../tool/ToolService.ts"
 import { Approvals } from "./Approvals.ts"
 import { ConversationReports } from "./ConversationReports.ts"
@@ -27,6 +28,7 @@ import type { Conversations } from "./Conversations.ts"
 import { PromptView } from "./PromptView.ts"
 import { makeConversations, type RuntimeOptions } from "./Runtime.ts"
 import { snapshotPort } from "./SnapshotStore.ts"
+import { Undo } from "./Undo.ts"
 
 export type ConversationOptions = Partial<
   Pick<RuntimeOptions, "deltaEveryMs" | "residentMax" | "idleAfterMs" | "mailboxMax" | "limitDefaults">
@@ -43,6 +45,7 @@ type Needs =
   | ServerHooks
   | AgentPrompts
   | Goals
+  | Checkpoints
   | Workspaces
   | Ids
   | LiveTexts
@@ -81,7 +84,8 @@ const runtimeOptions = Effect.fnUntraced(function* (options: ConversationOptions
     ids: yield* Ids,
     clock: { nowMs: () => Date.now() }
   }
-  return made
+  const checkpoints = yield* Checkpoints
+  return checkpoints === undefined ? made : { ...made, checkpoints }
 })
 
 export class ConversationService extends Context.Service<ConversationService, Conversations>()(
@@ -153,9 +157,19 @@ export class PromptViewService extends Context.Service<PromptViewService, Prompt
     )
 }
 
+/** Brings files and conversations back. */
+export class UndoService extends Context.Service<UndoService, Undo>()("echs/UndoService") {
+  static readonly layer: Layer.Layer<UndoService, never, ConversationService | StoredConversations | Checkpoints> =
+    Layer.effect(
+      UndoService,
+      Effect.gen(function* () {
+        const parts = { conversations: yield* ConversationService, store: yield* StoredConversations }
+        return new Undo({ ...parts, checkpoints: yield* Checkpoints })
+      })
+    )
+}
+
 /** What operations ask of conversations besides speaking to them. */
-export const conversationViews = Layer.mergeAll(
-  StoredConversations.layer,
-  ApprovalService.layer,
-  PromptViewService.layer
+export const conversationViews = Layer.mergeAll(ApprovalService.layer, PromptViewService.layer, UndoService.layer).pipe(
+  Layer.provideMerge(StoredConversations.layer)
 )

@@ -19,6 +19,7 @@ import type { WorkspaceCheck } from "../sandbox/WorkspaceCheck.ts"
 import type { RuneStore } from "../store/runes/RuneStore.ts"
 import type { RunFork } from "../supervise/Branch.ts"
 import { defaultIntensity, type RestartIntensity } from "../supervise/ChildSpec.ts"
+import type { CheckpointPort } from "../tool/checkpoint/Checkpoints.ts"
 import type { ToolPort } from "../tool/ToolPort.ts"
 import { Compaction } from "../turn/Compaction.ts"
 import { Models } from "../turn/Models.ts"
@@ -58,6 +59,8 @@ export interface RuntimeOptions {
   /** What agents are told about where they work; nothing, without one. */
   readonly prompts?: PromptPort
   readonly hooks?: HookPort
+  /** Records the files of workspaces before they are changed. */
+  readonly checkpoints?: CheckpointPort
   readonly goals: GoalWork
   readonly ids: IdSource
   readonly clock: WallClock
@@ -112,6 +115,7 @@ const sharedOf = (options: RuntimeOptions): Shared => ({
   models: new Models(options.registry),
   tools: options.goals.withRoleTools(options.tools),
   ...(options.prompts === undefined ? {} : { prompts: options.prompts }),
+  ...(options.checkpoints === undefined ? {} : { checkpoints: options.checkpoints }),
   endsTurn: options.goals.endsTurn,
   hooks: options.hooks ?? noHooks,
   workspaceIssue: options.workspaceIssue,

@@ -6,7 +6,7 @@ import { packState, unpackState } from "./PackedTranscript.ts"
 import type { SnapshotPort } from "./Runtime.ts"
 
 /** Names the shape of the folded state; a snapshot of another shape is not used. */
-export const snapshotShape = "conversation.15"
+export const snapshotShape = "conversation.16"
 
 export const snapshotPort = (parts: { readonly snapshots: Snapshots; readonly store: RuneStore }): SnapshotPort => ({
   newest: async (conversationId) => {

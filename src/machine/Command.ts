@@ -365,6 +365,25 @@ export type TaskChange =
   | { readonly type: "reorder"; readonly before?: TaskId; readonly priority?: PlanTask["priority"] }
   | { readonly type: "steer"; readonly content: Content }
 
+/** The files of a workspace at a moment, as they were recorded. */
+export interface TakenFiles {
+  readonly workspace: string
+  readonly commit: string
+  readonly tree: string
+  readonly left_out: number
+  readonly duration_ms: number
+}
+
+export type CheckpointRequest =
+  /** Before a call that may change files; or, without one, before files are brought back. */
+  | { readonly _tag: "RecordCheckpoint"; readonly taken: TakenFiles; readonly call_id?: CallId }
+  | {
+      readonly _tag: "RecordCheckpointFailure"
+      readonly agent_id?: AgentId
+      readonly payload: PayloadOf<"checkpoint.failed">
+    }
+  | { readonly _tag: "RecordRestore"; readonly payload: PayloadOf<"checkpoint.restored"> }
+
 export type PlanRequest =
   | { readonly _tag: "SubmitGoal"; readonly payload: PayloadOf<"plan.goal_received"> }
   /** One step of the loop, with what has to happen together with it: all of it is written, or nothing. */
@@ -416,6 +435,7 @@ export type Command =
   | ToolRequest
   | HookRequest
   | HarnessRequest
+  | CheckpointRequest
   | PlanRequest
 
 export type CommandTag = Command["_tag"]

@@ -56,6 +56,8 @@ export const limits = {
   decisionsMax: 64,
   /** Oldest permissions that outlive their call are dropped first. */
   grantsMax: 256,
+  /** Oldest checkpoints are forgotten first. */
+  checkpointsMax: 256,
   /** Oldest notices for a human are dropped first. */
   noticesMax: 32,
   noticeCharsMax: 512,

@@ -4,8 +4,19 @@
  * small and bounded, ids are looked up by walking, so no key can be a prototype's.
  * Length: the one shape that every fold, view and snapshot agrees on, in one place.
  */
-import type { AgentId, CallId, ConversationId, HookRunId, PlanId, RequestId, TaskId, TurnId } from "../rune/Ids.ts"
+import type {
+  AgentId,
+  CallId,
+  CheckpointId,
+  ConversationId,
+  HookRunId,
+  PlanId,
+  RequestId,
+  TaskId,
+  TurnId
+} from "../rune/Ids.ts"
 import type { InstructionPart } from "../rune/kinds/agent.ts"
+import type { CheckpointReason } from "../rune/kinds/checkpoint.ts"
 import type { Evidence, EvidenceSpec, GoalModels } from "../rune/kinds/evidence.ts"
 import type { GoalOptions, PlanTask, SuspendCause, Verdict, WorkspaceBase } from "../rune/kinds/plan.ts"
 import type { BudgetInfo } from "../rune/kinds/session.ts"
@@ -477,6 +488,22 @@ export interface MutablePlan {
   reason: string | null
 }
 
+/** The files of a workspace as they were. */
+export interface MutableCheckpoint {
+  checkpoint_id: CheckpointId
+  event_id: number
+  made_ms: number
+  reason: CheckpointReason
+  workspace: string
+  commit: string
+  tree: string
+  left_out: number
+  agent_id: AgentId | null
+  turn_id: TurnId | null
+  call_id: CallId | null
+  turn_event_id: number | null
+}
+
 export interface MutableConversation {
   /** Version of this shape; a snapshot of another version is not used. */
   format: 5
@@ -490,6 +517,11 @@ export interface MutableConversation {
   next_turn: number
   next_call: number
   next_hook_run: number
+  next_checkpoint: number
+  /** The newest of them, oldest first. */
+  checkpoints: Array<MutableCheckpoint>
+  /** Why the last one could not be made. */
+  checkpoint_failure: string | null
   turns: number
   /** Turns that failed since one went well, or since a person let it go on. */
   errors_in_row: number
@@ -521,6 +553,7 @@ export type FailedCall = DeepReadonly<MutableFailedCall>
 export type FailedHook = DeepReadonly<MutableFailedHook>
 export type PlanState = DeepReadonly<MutablePlan>
 export type TaskState = DeepReadonly<MutableTask>
+export type CheckpointState = DeepReadonly<MutableCheckpoint>
 export type Outcome = DeepReadonly<MutableOutcome>
 
 /** The state before the first rune. */
@@ -545,6 +578,9 @@ export const emptyConversation = (conversationId: ConversationId): ConversationS
     next_turn: 1,
     next_call: 1,
     next_hook_run: 1,
+    next_checkpoint: 1,
+    checkpoints: [],
+    checkpoint_failure: null,
     turns: 0,
     errors_in_row: 0,
     tool_calls: 0,

@@ -30,6 +30,7 @@ import * as Log from "../server/telemetry/Log.ts"
 import * as Telemetry from "../server/telemetry/Telemetry.ts"
 import * as Store from "../store/Store.ts"
 import { BuiltinToolSet } from "../tool/builtin/BuiltinToolSet.ts"
+import { Checkpoints } from "../tool/checkpoint/Checkpoints.ts"
 import { McpServers } from "../tool/mcp/McpServers.ts"
 import { RemoteToolSource, ToolRouter } from "../tool/ToolService.ts"
 import type { AgentOptions, ServeOptions } from "./ServeOptions.ts"
@@ -57,6 +58,7 @@ export const agentRooms = (options: AgentOptions) => {
     Layer.provideMerge(McpServers.layer({ servers: mcpServers, variables: place.variables, version })),
     Layer.provideMerge(hooksOf(options)),
     Layer.provideMerge(AgentPrompts.layer({ ...place, instructions })),
+    Layer.provideMerge(Checkpoints.layer(place)),
     Layer.provideMerge(BuiltinToolSet.layer(place)),
     Layer.provideMerge(CommandRunner.layer),
     Layer.provideMerge(ServerRules.layer(join(dataDirectory, "policy.json")))
@@ -103,7 +105,15 @@ const followersOf = ({ dataDirectory }: ServeOptions) =>
   Layer.merge(ServerHooks.listener, worktreeJanitor(worktreeFiles(dataDirectory)))
 
 /** What the rest of the graph finds in the rooms of agents, whatever they are made of. */
-type AgentServices = ToolRouter | ClientTools | ServerHooks | CallGates | AgentPrompts | CommandRunner | ServerRules
+type AgentServices =
+  | ToolRouter
+  | ClientTools
+  | ServerHooks
+  | CallGates
+  | AgentPrompts
+  | CommandRunner
+  | Checkpoints
+  | ServerRules
 
 export interface Rooms extends Omit<ReturnType<typeof makeRooms>, "agents"> {
   readonly agents: Layer.Layer<AgentServices, never, Layer.Services<ReturnType<typeof agentRooms>>>

@@ -44,6 +44,7 @@ const lines: ReadonlyArray<Line> = [
   ["close", "close a conversation", () => import("../cli/verbs/close.ts")],
   ["archive", "move a closed conversation into the archive", () => import("../cli/verbs/archive.ts")],
   ["restore", "bring a conversation back from the archive", () => import("../cli/verbs/restore.ts")],
+  ["undo", "bring back files that a turn changed", () => import("../cli/verbs/undo.ts")],
   ["fork", "copy a conversation, up to an event, into a new one", () => import("../cli/verbs/fork.ts")],
   ["replay", "print the state of a conversation after any event", () => import("../cli/verbs/replay.ts")],
   ["verify", "check a whole data directory for damage", () => import("../cli/verbs/verify.ts")],

@@ -40,6 +40,9 @@ export type PlanId = typeof PlanId.Type
 export const TaskId = patterned(/^[A-Za-z0-9_.-]{1,64}$/u).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
 
+export const CheckpointId = patterned(/^chk_[1-9][0-9]{0,14}$/u).pipe(Schema.brand("CheckpointId"))
+export type CheckpointId = typeof CheckpointId.Type
+
 /** Chosen by a client; opaque to us. */
 export const IdempotencyKey = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
 
@@ -59,10 +62,12 @@ export const makeAgentId = (source: IdSource): AgentId => inOnePiece(`agt_${sour
 export const makeRequestId = (source: IdSource): RequestId => inOnePiece(`req_${source.hex16()}`) as RequestId
 export const makePlanId = (source: IdSource): PlanId => inOnePiece(`plan_${source.hex16()}`) as PlanId
 
-/** Turn, call and hook run ids are counted, not drawn: the fold of the log alone decides them. */
+/** Turn, call, hook run and checkpoint ids are counted, not drawn: the fold of the log alone decides them. */
 export const turnIdOf = (ordinal: number): TurnId => `turn_${ordinal}` as TurnId
 export const callIdOf = (ordinal: number): CallId => `call_${ordinal}` as CallId
 export const hookRunIdOf = (ordinal: number): HookRunId => `hookrun_${ordinal}` as HookRunId
+
+export const checkpointIdOf = (ordinal: number): CheckpointId => `chk_${ordinal}` as CheckpointId
 
 /** The ordinal inside a counted id, or 0 when the id was not made by counting. */
 export const ordinalOf = (id: string): number => {

@@ -6,7 +6,17 @@
 import type * as Schema from "effect/Schema"
 import type { Visibility } from "./Envelope.ts"
 
-export type Family = "session" | "agent" | "turn" | "tool" | "hook" | "plan" | "harness" | "config" | "system"
+export type Family =
+  | "session"
+  | "agent"
+  | "turn"
+  | "tool"
+  | "hook"
+  | "plan"
+  | "harness"
+  | "checkpoint"
+  | "config"
+  | "system"
 
 /**
  * delta: a fragment that a later rune repeats in full; superseding: makes earlier

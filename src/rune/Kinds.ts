@@ -5,6 +5,7 @@
 import { mappedTo } from "./Elements.ts"
 import type { KindDefinition, PayloadSchema, View } from "./KindDefinition.ts"
 import { agentKinds } from "./kinds/agent.ts"
+import { checkpointKinds } from "./kinds/checkpoint.ts"
 import { harnessKinds } from "./kinds/harness.ts"
 import { hookKinds } from "./kinds/hook.ts"
 import { planKinds } from "./kinds/plan.ts"
@@ -23,6 +24,7 @@ export const definitions = [
   ...planKinds,
   ...planTaskKinds,
   ...harnessKinds,
+  ...checkpointKinds,
   ...systemKinds
 ] as const
 

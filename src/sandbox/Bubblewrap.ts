@@ -27,6 +27,8 @@ export interface BubblewrapParts {
   readonly runtimes: ReadonlyArray<string>
   readonly privates: Privates
   readonly hidden: ReadonlyArray<string>
+  /** What ECHS keeps of workspaces: hidden from commands, and written by nothing but git on its own. */
+  readonly gitPlace?: string | undefined
 }
 
 /** Whom the user namespace shows to a command that runs for a root server. */
@@ -89,13 +91,17 @@ const readerOf = (identity: Identity | undefined): Reader =>
 const wishOf = (parts: BubblewrapParts, request: SandboxRequest) => {
   if (request.writable.length > sandboxLimits.rootsMax)
     throw new SandboxRefused("too_many", request.directory, `more than ${sandboxLimits.rootsMax} roots`)
-  const roots = [...new Set(request.writable.map((path) => rootOf(path, parts.home)))]
+  const isGits = (path: string): boolean =>
+    request.gitAlone === true && parts.gitPlace !== undefined && isInside(parts.gitPlace, path)
+  const rootAt = (path: string): string => (isGits(path) ? realDirectoryOf(path, parts.home) : rootOf(path, parts.home))
+  const roots = [...new Set(request.writable.map(rootAt))]
   const isRoot = request.writable.length === 1 && request.writable[0] === request.directory
   const directory = isRoot ? (roots[0] ?? "/") : realDirectoryOf(request.directory, parts.home)
   const isOwn = (path: string): boolean => roots.some((root) => isInside(root, path)) || isTooWide(path)
   const others = (request.readable ?? []).filter(existsSync).map((path) => realPathOf(path, parts.home))
   const readable = [...new Set([directory, ...others])].filter((path) => !isOwn(path))
-  return { roots, readable, directory, network: request.network, gitAlone: request.gitAlone === true }
+  const gits = roots.filter(isGits)
+  return { roots, readable, directory, network: request.network, gitAlone: request.gitAlone === true, gits }
 }
 
 const plan = (parts: BubblewrapParts, request: SandboxRequest): Planned => {

@@ -33,6 +33,9 @@ export interface SandboxOptions {
   readonly levels?: ReadonlyArray<SandboxLevel>
 }
 
+/** Where ECHS keeps checkpoints of workspaces, in its data directory. */
+export const checkpointsFolder = "checkpoints"
+
 /** No account of the system has it: nothing on disk belongs to it. */
 const defaultIdentity: Identity = { uid: 64_999, gid: 64_999 }
 
@@ -84,7 +87,8 @@ const candidatesOf = (options: SandboxOptions, programs: Programs, machine: Mach
   const found = runtimesOf({ path, variables, home, readable: [], isTooWide })
   const runtimes = runtimesOf({ path, variables, home, readable, isTooWide })
   const privates = new Privates(["/etc", "/usr/local", ...found])
-  const base = { ...programs, machine, home, hidden, runtimes, privates }
+  const gitPlace = join(realOr(options.dataDirectory), checkpointsFolder)
+  const base = { ...programs, machine, home, hidden, runtimes, privates, gitPlace }
   const filter = assembleFilter(machine)
   const who = isRoot
     ? "commands of a root server run as the owner of the workspace or as nobody"

@@ -131,6 +131,8 @@ interface Wish {
   readonly directory: string
   /** Only git runs, and starts nothing of the repository. */
   readonly gitAlone: boolean
+  /** Roots that lie where ECHS keeps its own: for git alone. */
+  readonly gits?: ReadonlyArray<string>
 }
 
 /** What lies outside of the repositories of the roots, and of the directory where that is none of them. */
@@ -174,7 +176,7 @@ const planned = (handles: Handles, wish: Wish, facts: MountFacts): ReadonlyArray
 /** The plan for a request whose roots are real paths. */
 export const planMounts = (wish: Wish, facts: MountFacts): ReadonlyArray<Mount> => {
   for (const place of [...wish.roots, ...wish.readable])
-    if (facts.hidden.some((path) => isInside(path, place)))
+    if (facts.hidden.some((path) => isInside(path, place)) && wish.gits?.includes(place) !== true)
       throw new SandboxRefused("too_wide", place, "is hidden from commands")
   return withHandles((handles) => planned(handles, wish, facts))
 }

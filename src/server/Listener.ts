@@ -20,7 +20,8 @@ import {
   ApprovalService,
   ConversationService,
   PromptViewService,
-  StoredConversations
+  StoredConversations,
+  UndoService
 } from "../conversation/ConversationService.ts"
 import { PolicyService } from "../conversation/Policies.ts"
 import { Ids } from "../rune/IdSource.ts"
@@ -77,6 +78,7 @@ const operationServices = Effect.gen(function* () {
     attention: yield* Attention,
     prompts: yield* PromptViewService,
     policies: yield* PolicyService,
+    undo: yield* UndoService,
     attachments: { ...(yield* MediaBlobs), sight },
     outsideAgents: yield* OutsideAgentAccess,
     newId: () => ids.hex16(),

@@ -10,6 +10,7 @@ import { agentOf, batchOf, callOf, workspaceOf } from "../machine/view/Select.ts
 import { mayRunNow, type TurnWork as Pending } from "../machine/work/PendingWork.ts"
 import type { AgentId, CallId } from "../rune/Ids.ts"
 import { type AgentInitOptions, initIssue } from "./AgentInit.ts"
+import { afterBatch, type BatchCheckpoints, beforeCall } from "./BatchCheckpoint.ts"
 import { withBudgetReservation } from "./BudgetReservation.ts"
 import type { Commands } from "./Commands.ts"
 import { timerMs } from "./Deadline.ts"
@@ -22,6 +23,8 @@ import { waitUntil } from "./WaitUntil.ts"
 export interface EngineOptions extends ModelCallOptions, ToolCallOptions, HookRunOptions, AgentInitOptions {
   /** Resolves when the state has changed, or when the signal aborts. */
   readonly changed: (signal: AbortSignal) => Promise<void>
+  /** Records files before calls that may change them; nothing can be undone without it. */
+  readonly checkpoints?: BatchCheckpoints
   /** A call after which the model has nothing more to say. */
   readonly endsTurn?: (call: CallState) => boolean
 }
@@ -75,9 +78,11 @@ const start = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<bo
 
 const runTool = (options: EngineOptions, pending: Of<"RunTool">): Effect.Effect<void> => {
   const bounded = watched(options, { ...pending, what: `tool call ${pending.call_id}` }, finishCall(options, pending))
-  return Effect.flatMap(Effect.andThen(waitForTurn(options, pending.call_id), start(options, pending)), (started) =>
-    started === true ? bounded : Effect.void
+  const begun = waitForTurn(options, pending.call_id).pipe(
+    Effect.andThen(beforeCall(options, pending)),
+    Effect.andThen(start(options, pending))
   )
+  return Effect.flatMap(begun, (started) => (started === true ? bounded : Effect.void))
 }
 
 const routeTool = (options: EngineOptions, pending: Of<"RouteTool">): Effect.Effect<void> =>
@@ -106,10 +111,11 @@ const settleTools = (options: EngineOptions, pending: Of<"SettleTools">): Effect
   const end = batch.some((call) => options.endsTurn?.(call) === true) ? { end_turn: true } : {}
   const settle = submit(commands, { _tag: "SettleTools", agent_id: pending.agent_id, hooks: chosen, ...end })
   const complaints = pending.mutating ? (hooks.complaints?.(state) ?? []) : []
-  return complaints.reduceRight(
+  const settled = complaints.reduceRight(
     (after, payload) => Effect.andThen(submit(commands, { _tag: "RecordSystemError", payload }), after),
     settle
   )
+  return pending.mutating ? Effect.andThen(settled, afterBatch(options, pending.agent_id)) : settled
 }
 
 /** One hook at a time, in the conversation and in the workspace. */

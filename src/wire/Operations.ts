@@ -7,6 +7,7 @@ import { IdempotencyKey } from "../rune/Ids.ts"
 import type { AnyCodec } from "./OperationDefinition.ts"
 import { administrationOperations } from "./operations/administration.ts"
 import { agentOperations } from "./operations/agents.ts"
+import { checkpointOperations } from "./operations/checkpoints.ts"
 import { conversationOperations } from "./operations/conversations.ts"
 import { decisionOperations } from "./operations/decisions.ts"
 import { feedOperations } from "./operations/feeds.ts"
@@ -23,6 +24,7 @@ const all = [
   ...workOperations,
   ...taskOperations,
   ...decisionOperations,
+  ...checkpointOperations,
   ...agentOperations,
   ...feedOperations,
   ...outsideOperations,

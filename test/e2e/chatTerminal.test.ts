@@ -1,7 +1,7 @@
 // Goal: a chat at a terminal keeps what is typed and what is said: pastes whole, turns stopped with their text, messages
 // queued or steered, approvals in place, a window of any size, a server that is killed under it. Method: tmux with real
 // servers; what is asserted is what the window shows and what the log holds.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
@@ -9,6 +9,7 @@ import { type AnyRune, Client } from "#src/client/Client.ts"
 import { commandOn, launcher } from "../support/cli.ts"
 import { requirePart } from "../support/require.ts"
 import { Tmux, tmuxPart } from "../support/tmux.ts"
+import { freely } from "../support/worlds.ts"
 
 let place = ""
 let data = ""
@@ -29,6 +30,21 @@ const slow = {
   replies: [{ play: [{ text: `You said: {{input}}\n\n${"word ".repeat(400)}`, chunk_chars: 5, delay_ms: 20 }] }]
 }
 
+/** Three batches that each change a file, and make one. */
+const changing = {
+  name: "changing",
+  replies: [
+    ...["two", "three", "four"].map((text, at) => ({
+      when: { step: at + 1 },
+      play: [
+        { tool: "write_file", arguments: { path: "price-list.txt", content: `${text}\n` } },
+        { tool: "write_file", arguments: { path: `made/${text}.txt`, content: text } }
+      ]
+    })),
+    { play: [{ text: "All changed." }] }
+  ]
+}
+
 beforeAll(async () => {
   place = mkdtempSync(join(tmpdir(), "echs-chat-"))
   data = join(place, "data")
@@ -36,6 +52,7 @@ beforeAll(async () => {
   mkdirSync(workspace)
   writeFileSync(join(workspace, "price-list.txt"), "1\n")
   writeFileSync(join(place, "slow.json"), JSON.stringify(slow))
+  writeFileSync(join(place, "changing.json"), JSON.stringify(changing))
   echs = commandOn(data, { cwd: workspace, env: { ECHS_SCENARIOS: place } })
   expect(echs(["server", "start"]).code).toBe(0)
   client = await Client.connect({ endpoint })
@@ -123,6 +140,36 @@ describe("a chat at a terminal", () => {
     expect(terminal.isCursorShown()).toBe(true)
   })
 
+  it("brings files back with /undo after three batches, and back again by the checkpoint of what was overwritten", async () => {
+    const list = () => readFileSync(join(workspace, "price-list.txt"), "utf8")
+    const labels = { directory: workspace.slice(-128) }
+    await client.call("conversation.create", { workspace, model: "scripted/changing.json", labels, ...freely })
+    const terminal = open(100, "--continue")
+    await isReady(terminal)
+    terminal.press("change it", "Enter")
+    await shows(() => terminal.screen({ history: true })).toMatch(/All changed\.[\s\S]*─ ready/)
+    expect([list(), readdirSync(join(workspace, "made"))]).toEqual(["four\n", ["four.txt", "three.txt", "two.txt"]])
+    terminal.press("/undo", "Enter")
+    await shows(() => terminal.screen({ history: true })).toMatch(
+      /4 files would go back to before turn_1[\s\S]*- made\/four\.txt[\s\S]*~ price-list\.txt[\s\S]*\+1[\s\S]*\/undo yes/
+    )
+    expect(list()).toBe("four\n")
+    terminal.press("/undo yes", "Enter")
+    await shows(() => terminal.screen()).toMatch(/✓ 4 files back to chk_1; what was there is chk_4/)
+    expect([list(), existsSync(join(workspace, "made"))]).toEqual(["1\n", false])
+    expect(echs(["undo"]).stdout).toContain("nothing to undo")
+    expect(echs(["undo", "chk_4"]).stderr).toContain("add --yes")
+    expect(echs(["undo", "chk_4", "--yes"]).stdout).toContain("4 files back to chk_4")
+    expect(list()).toBe("four\n")
+    const both = JSON.parse(echs(["undo", "1", "--what", "both", "--yes", "--json"]).stdout)
+    expect(both).toMatchObject({ checkpoint_id: "chk_1", files: 4, conversation_id: expect.stringMatching(/^conv_/) })
+    expect(list()).toBe("1\n")
+    const copy = await client.call("conversation.get", { conversation_id: both.conversation_id })
+    expect(copy).toMatchObject({ state: "active", turns: 0 })
+    terminal.press("/quit", "Enter")
+    await shows(() => terminal.screen()).toContain("exit 0")
+  })
+
   it("queues with Enter and steers with /steer, and shows which", async () => {
     const terminal = open(100, "--model", "scripted/slow.json")
     await isReady(terminal)
@@ -172,7 +219,7 @@ describe("a chat at a terminal", () => {
     await isReady(terminal)
     const screen = terminal.screen({ history: true })
     expect(screen.match(/You said: talk/g)).toHaveLength(1)
-    expect(terminal.screen().match(/─ ready/g)).toHaveLength(1)
+    await shows(() => String(terminal.screen().match(/─ ready/g)?.length)).toBe("1")
     expect(terminal.screen().match(/^›/gm)?.length).toBeLessThanOrEqual(2)
   })
 

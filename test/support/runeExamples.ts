@@ -5,6 +5,7 @@
 import type {
   AgentId,
   CallId,
+  CheckpointId,
   ConversationId,
   HookRunId,
   PlanId,
@@ -19,6 +20,7 @@ import { type Rune, type RuneDraft, stamp } from "#src/rune/Rune.ts"
 const agent = "agt_0a1b2c3d4e5f6071" as AgentId
 const worker = "agt_1111222233334444" as AgentId
 const call = "call_7" as CallId
+const checkpoint = "chk_3" as CheckpointId
 const hookRun = "hookrun_2" as HookRunId
 const request = "req_00112233445566ff" as RequestId
 const plan = "plan_fedcba9876543210" as PlanId
@@ -255,6 +257,30 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
   "harness.detached": { reason: "process exited", exit_code: 0 },
   "harness.recovered": { reason: "transcript advanced without an event" },
 
+  "checkpoint.made": {
+    checkpoint_id: checkpoint,
+    reason: "batch",
+    workspace: "/home/ada/project",
+    commit: "5f1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+    tree: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+    left_out: 1,
+    duration_ms: 21,
+    call_id: call,
+    turn_event_id: 12
+  },
+  "checkpoint.failed": {
+    workspace: "/home/ada/project",
+    code: "too_many_files",
+    message: "more than 20000 files would have to be recorded"
+  },
+  "checkpoint.restored": {
+    checkpoint_id: checkpoint,
+    what: "both",
+    saved_as: "chk_4" as CheckpointId,
+    files: 3,
+    forked_to: "conv_00112233445566ff" as ConversationId,
+    principal: "local"
+  },
   "config.updated": { changes: { model: "openai/a-model", budget: { tokens: 400_000 } }, principal: "local" },
   "system.error": {
     code: "hook_config_invalid",

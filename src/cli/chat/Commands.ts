@@ -1,22 +1,10 @@
 // The commands of a chat, `/name`: one list for running, completing and `/help`. Each gives back the rows to print.
-import type { Client } from "../../client/Client.ts"
 import { inboxRows } from "../render/Inbox.ts"
 import { usageText } from "../render/RuneText.ts"
 import { oneLine, safeText } from "../render/Text.ts"
-import type { Terminal } from "../Verb.ts"
+import type { ChatCommands } from "./ChatCommands.ts"
 import type { Candidate } from "./Completion.ts"
-
-/** What a command may do with the chat. */
-export interface ChatCommands {
-  readonly client: () => Client
-  readonly conversationId: () => string
-  readonly terminal: () => Terminal
-  readonly lastOutput: () => string
-  readonly send: (text: string, mode: "queue" | "steer") => Promise<void>
-  readonly stop: () => void
-  readonly edit: () => void
-  readonly leave: () => void
-}
+import { undo } from "./UndoCommand.ts"
 
 type Rows = ReadonlyArray<string>
 
@@ -95,6 +83,7 @@ const list: ReadonlyArray<Command> = [
     }
   },
   { name: "cost", about: "show turns, tokens and cost", run: cost },
+  { name: "undo", about: "bring back the files of the last turn, or of a turn by number", run: undo },
   { name: "agents", about: "list the agents of this conversation", run: agents },
   { name: "plan", about: "show the plan of a goal", run: plan },
   { name: "inbox", about: "show what waits for you in other conversations", run: inbox },

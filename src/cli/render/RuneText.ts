@@ -182,6 +182,13 @@ const described: { readonly [K in Kind]: Describe } = {
   "harness.input_sent": line("accent", "→", ({ principal, text }) => joined(textOf(text), textOf(principal))),
   "harness.detached": line("notice", "⇥", ({ reason }) => textOf(reason)),
   "harness.recovered": line("notice", "↻", ({ reason }) => textOf(reason)),
+  "checkpoint.made": line("quiet", "⎌", ({ checkpoint_id: id, duration_ms: took, reason: why }) =>
+    joined(`${textOf(id)} before a ${textOf(why)}`, `${String(took)} ms`)
+  ),
+  "checkpoint.failed": line("notice", "⎌", ({ message }) => `no checkpoint: ${textOf(message)}`),
+  "checkpoint.restored": line("accent", "⎌", ({ checkpoint_id: id, files, saved_as: saved, what }) =>
+    joined(`${textOf(what)} back to ${textOf(id)}`, `${String(files)} files`, saved ? `before: ${textOf(saved)}` : "")
+  ),
   "config.updated": plain,
   "system.thinned": plain
 }

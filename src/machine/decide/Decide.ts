@@ -12,6 +12,7 @@ import type { ConversationState, Outcome } from "../State.ts"
 import { endQuestions } from "../view/Questions.ts"
 import { agentDeciders } from "./agent.ts"
 import { hookDeciders, settleTools } from "./batch.ts"
+import { checkpointDeciders } from "./checkpoint.ts"
 import { type Deciders, Drafting, type Moment, type Refusal } from "./Drafting.ts"
 import { messageDeciders } from "./message.ts"
 import { modelDeciders } from "./model.ts"
@@ -42,6 +43,7 @@ const deciders: Deciders<Command> = {
   ...toolDeciders,
   ...hookDeciders,
   ...harnessDeciders,
+  ...checkpointDeciders,
   ...planDeciders,
   SettleTools: settleTools
 }

@@ -10,6 +10,7 @@ import { isExpired, outcomesBeyond } from "../Idempotency.ts"
 import { limits } from "../MachineLimits.ts"
 import { type ConversationState, emptyConversation, type MutableConversation } from "../State.ts"
 import { agentHandlers, harnessHandlers } from "./agent.ts"
+import { checkpointHandlers } from "./checkpoint.ts"
 import { type Handler, type Handlers, notice } from "./Parts.ts"
 import { planHandlers } from "./plan.ts"
 import { configHandlers, sessionHandlers } from "./session.ts"
@@ -43,6 +44,7 @@ const handlers: { readonly [K in Kind]: Handler<K> } = {
   ...hookHandlers,
   ...planHandlers,
   ...harnessHandlers,
+  ...checkpointHandlers,
   ...configHandlers,
   ...systemHandlers
 }

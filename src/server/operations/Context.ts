@@ -13,6 +13,7 @@ import type { EndedCall } from "../../conversation/EndedCall.ts"
 import type { Policies } from "../../conversation/Policies.ts"
 import type { PromptView } from "../../conversation/PromptView.ts"
 import type { Page, RawPage, RawRequest } from "../../conversation/Reading.ts"
+import type { Undo } from "../../conversation/Undo.ts"
 import type { WindowFigures as WindowSchema } from "../../wire/Answers.ts"
 import type { AnswerOf, FieldsOf, Role } from "../../wire/Operations.ts"
 
@@ -113,6 +114,8 @@ export interface OperationContext {
   readonly approvals: Approvals
   /** What waits for a person. */
   readonly attention: Attention["Service"]
+  /** Brings files and conversations back. */
+  readonly undo: Pick<Undo, "preview" | "restore">
   /** What models are told before and beside the messages. */
   readonly prompts: Pick<PromptView, "show">
   /** The policy of the server; absent where there is none. */

@@ -3,6 +3,7 @@
 import { administrationHandlers } from "./administration.ts"
 import { agentHandlers } from "./agents.ts"
 import type { HandlerTable } from "./CurrentOperation.ts"
+import { checkpointHandlers } from "./checkpoints.ts"
 import { conversationHandlers } from "./conversations.ts"
 import { decisionHandlers } from "./decisions.ts"
 import { stats } from "./figures.ts"
@@ -17,6 +18,7 @@ export const handlers: HandlerTable = {
   ...messageHandlers,
   ...goalHandlers,
   ...decisionHandlers,
+  ...checkpointHandlers,
   ...agentHandlers,
   ...toolHandlers,
   ...harnessHandlers,

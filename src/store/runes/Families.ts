@@ -11,7 +11,8 @@ export const familyNumber: { readonly [F in Family]: number } = {
   plan: 6,
   harness: 7,
   config: 8,
-  system: 9
+  system: 9,
+  checkpoint: 10
 }
 
 export const UNKNOWN_FAMILY = 0

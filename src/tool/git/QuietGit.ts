@@ -25,6 +25,10 @@ export interface GitPlace {
   readonly signal: AbortSignal
   readonly outputCharsMax: number
   readonly timeoutMs?: number
+  /** Where git finds its repository, if not in the directory; and what else it is told in every run. */
+  readonly environment?: Environment
+  /** What every run may write to. */
+  readonly writable?: ReadonlyArray<string>
 }
 
 export interface GitRequest {
@@ -52,7 +56,8 @@ const start = (
   argv: ReadonlyArray<string>,
   request: GitRequest
 ): Promise<ProcessEnded> => {
-  const { environment = {}, settings = [], stdin, writable = [] } = request
+  const { environment = {}, settings = [], stdin } = request
+  const writable = [...(request.writable ?? []), ...(place.writable ?? [])]
   const off = request.withHooks === true ? switchedOff.filter(([name]) => name !== "core.hooksPath") : switchedOff
   const { timeoutMs } = place
   const command: ProcessRequest = {
@@ -62,7 +67,7 @@ const start = (
     readable: [place.directory, ...(place.readable ?? [])].filter((path) => !writable.includes(path)),
     network: false,
     gitAlone: request.withHooks !== true,
-    environment: { ...environment, ...quietEnvironment, ...asEnvironment([...off, ...settings]) },
+    environment: { ...place.environment, ...environment, ...quietEnvironment, ...asEnvironment([...off, ...settings]) },
     outputCharsMax: place.outputCharsMax,
     signal: request.signal ?? place.signal,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),

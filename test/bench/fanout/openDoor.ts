@@ -9,6 +9,7 @@ import { Approvals } from "#src/conversation/Approvals.ts"
 import { ConversationStore } from "#src/conversation/ConversationStore.ts"
 import { PromptView } from "#src/conversation/PromptView.ts"
 import { snapshotPort, snapshotShape } from "#src/conversation/SnapshotStore.ts"
+import { Undo } from "#src/conversation/Undo.ts"
 import { makeRegistry } from "#src/provider/Registry.ts"
 import { secureIdSource } from "#src/rune/IdSource.ts"
 import { namedToken } from "#src/server/Auth.ts"
@@ -74,6 +75,7 @@ export const openDoor = async (directory: string) => {
       attention,
       approvals: new Approvals({ conversations, tools }),
       prompts: new PromptView({ state: (id) => conversations.state(id), contextTokens: () => 32_768 }),
+      undo: new Undo({ conversations, store: conversationStore, checkpoints: undefined }),
       newId: () => ids.hex16(),
       defaultModel: () => "scripted/stream"
     },

@@ -22,7 +22,8 @@ describe("the header of a frame", () => {
       plan: 6,
       harness: 7,
       config: 8,
-      system: 9
+      system: 9,
+      checkpoint: 10
     })
     expect(new Set(definitions.map(({ family }) => family))).toEqual(new Set(familyNames))
     expect(familySet(["turn", "tool"])).toEqual(new Set([3, 4]))

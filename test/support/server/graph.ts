@@ -19,6 +19,7 @@ import type { AgentOptions, RunningServer, ServeOptions } from "#src/main/ServeO
 import { ServerRules } from "#src/policy/PolicyFile.ts"
 import { AgentPrompts } from "#src/prompt/AgentPrompts.ts"
 import { Processes, Sandbox, Workspaces } from "#src/sandbox/Sandbox.ts"
+import { Checkpoints } from "#src/tool/checkpoint/Checkpoints.ts"
 import type { ToolPort } from "#src/tool/ToolPort.ts"
 import { ToolRouter } from "#src/tool/ToolService.ts"
 import { functionTools } from "../tool/FunctionTools.ts"
@@ -56,6 +57,7 @@ export const bareRooms = (
     CallGates.none,
     AgentPrompts.none,
     CommandRunner.none,
+    Checkpoints.none,
     ServerRules.none
   )
 })

@@ -72,7 +72,7 @@ describe("the verbs of the command", () => {
 
   it("are all those that were promised", () => {
     const promised =
-      "serve server open demo goal plan task chat run attach peek send steer tail ls show inbox approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token login models config bench completions"
+      "serve server open demo goal plan task chat run attach peek send steer tail ls show inbox approve deny interrupt pause resume retry budget agents close archive restore fork replay verify repair export stats audit policy doctor hooks token login models config bench completions undo"
     expect(entries.map(({ name }) => name).toSorted()).toEqual(promised.split(" ").toSorted())
   })
 

@@ -281,7 +281,11 @@ export const payloadExamples: { readonly [K in Kind]: PayloadOf<K> } = {
     forked_to: "conv_00112233445566ff" as ConversationId,
     principal: "local"
   },
-  "config.updated": { changes: { model: "openai/a-model", budget: { tokens: 400_000 } }, principal: "local" },
+  "config.updated": {
+    changes: { model: "openai/a-model", budget: { tokens: 400_000 } },
+    revoked_grants: [41],
+    principal: "local"
+  },
   "system.error": {
     code: "hook_config_invalid",
     message: "hooks.json: hooks[0].command is empty",

@@ -85,7 +85,7 @@ describe("echs config", () => {
 
   it.each([
     ["modle", "x", 'did you mean "model"?'],
-    ["port", "99999", "no port"],
+    ["port", "99999", "is not a port"],
     ["mcp_servers", "[1]", "object"]
   ])("refuses %s = %s and changes nothing", (name, value, reason) => {
     echs(["config", "set", "port", "4711"])

@@ -53,12 +53,12 @@ class Gathered {
     this.wake()
   }
 
-  /** What arrives in the same turn of the event loop is taken together. */
+  /** What one piece of the answer brings is taken together: a tick comes after the promises of that piece. */
   private wake(): void {
     const { consumer } = this
     if (consumer === undefined) return
     this.consumer = undefined
-    setImmediate(() => consumer(Effect.void))
+    process.nextTick(() => consumer(Effect.void))
   }
 
   readonly isFull = (): boolean => this.events.length >= limits.eventsBufferedMax

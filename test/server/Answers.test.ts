@@ -228,9 +228,12 @@ describe("a client made of the schemas", { timeout: 60_000 }, () => {
     await client.call("conversation.close", { conversation_id: demo })
     await client.call("server.info")
     // Outside agents are programs that test/e2e/outsideAgents.test.ts starts, and a tool waits for its retry too short a
-    // time to be asked for.
+    // time to be asked for. Checkpoints need a workspace that a turn changes: test/e2e/chatTerminal.test.ts goes back.
     expect(Object.keys(table).filter((op) => !client.answered.has(op))).toEqual([
       "tool.retry",
+      "checkpoint.list",
+      "checkpoint.preview",
+      "checkpoint.restore",
       "harness.launch",
       "harness.attach",
       "harness.send",

@@ -64,10 +64,10 @@ export const attentionOf = (state: ConversationState): AttentionStatus => {
   if (status === "closed" || status === "archived") return "closed"
   if (status === "suspended") return "error"
   if (state.plan !== null && awaitsPerson(state.plan)) return "awaiting_approval"
-  if (state.plan !== null && state.plan.waiting !== null) return "awaiting_input"
   // Also one that belongs to no agent, or to none that is alive.
   if (pendingApprovals(state).length > 0) return "awaiting_approval"
   const statuses = new Set(aliveAgents(state).map((agent) => attentionOfAgent(state, agent)))
+  if (state.plan !== null && state.plan.waiting !== null) statuses.add("awaiting_input")
   return urgency.find((one) => statuses.has(one)) ?? (state.agents.length === 0 ? "starting" : "error")
 }
 
